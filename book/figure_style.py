@@ -26,6 +26,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import font_manager
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.image import AxesImage
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Colours. Each role has one on light paper and one on dark: a figure is drawn with the first, and the page swaps them.
@@ -89,6 +90,7 @@ for _map in (MAGNITUDE, SIGNED):
 COLUMN, NARROW = 7.0, 3.4
 _SMALLEST_SCALE = 0.72  # 10-point words stay above 9 px; a phone scrolls a wider figure inside its own box
 _PIXELS_PER_INCH = 96
+_PHONE = 320  # pixels a phone leaves for a figure
 
 _FONTS = Path(__file__).parent / "_static" / "fonts"
 for _font in sorted(_FONTS.glob("*.ttf")):
@@ -100,7 +102,6 @@ plt.rcParams.update({
     "xtick.labelsize": 9.5, "ytick.labelsize": 9.5, "legend.fontsize": 9.5,
     "mathtext.fontset": "cm",
     "figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none",
-    "figure.constrained_layout.use": True,
     "text.color": INK, "axes.labelcolor": INK, "axes.titlecolor": INK, "axes.edgecolor": MUTED,
     "xtick.color": MUTED, "ytick.color": MUTED, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
     "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.8,
@@ -115,7 +116,7 @@ plt.rcParams.update({
 
 def figure(width=COLUMN, height=2.8, rows=1, columns=1, **options):
     """`plt.subplots` in inches: returns (figure, axes)."""
-    return plt.subplots(rows, columns, figsize=(width, height), **options)
+    return plt.subplots(rows, columns, figsize=(width, height), layout=options.pop("layout", "compressed"), **options)
 
 
 def colorbar(mappable, label, **options):
@@ -133,15 +134,21 @@ def colorbar(mappable, label, **options):
     return bar
 
 
-def show(fig, alt):
-    """Show `fig` as inline SVG that follows the page's theme. `alt` says what the figure shows, in words."""
+def show(fig, alt, shrink=False):
+    """Show `fig` as inline SVG that follows the page's theme.
+
+    Args:
+        fig: the matplotlib figure.
+        alt: what the figure shows, in words.
+        shrink: True lets the figure become as small as the page; for figures with few or no words.
+    """
     from IPython.display import HTML, display
 
-    display(HTML(to_html(fig, alt)))
+    display(HTML(to_html(fig, alt, shrink)))
     plt.close(fig)
 
 
-def to_html(fig, alt):
+def to_html(fig, alt, shrink=False):
     """One HTML element: a box that scrolls on a narrow page, and in it the SVG with its alternative text."""
     if not alt or not alt.strip():
         raise ValueError(f"alt={alt!r}: say in words what the figure shows, for readers who cannot see it")
@@ -158,7 +165,7 @@ def to_html(fig, alt):
 
     view_box = re.search(r'viewBox="([^"]+)"', svg).group(1)
     width = round(fig.get_figwidth() * _PIXELS_PER_INCH)
-    smallest = round(width * _SMALLEST_SCALE)
+    smallest = 0 if shrink else round(width * _SMALLEST_SCALE)
     head = (
         f'<svg role="img" aria-label="{html.escape(alt.strip(), quote=True)}" '
         f'style="width: 100%; max-width: {width}px; min-width: {smallest}px; height: auto; '
@@ -167,7 +174,7 @@ def to_html(fig, alt):
         'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
     )
     svg = head + svg[svg.index(">") + 1:].strip()
-    reachable = ' tabindex="0"' if fig.get_figwidth() > NARROW else ""  # so that the arrow keys can scroll it
+    reachable = ' tabindex="0"' if smallest > _PHONE else ""  # so that the arrow keys can scroll it
     return f'<div class="figure-box"{reachable}>{svg}</div>'
 
 
@@ -192,9 +199,9 @@ class _Plain:
 
 def _mark_maps(fig):
     """Name the images drawn with MAGNITUDE, so that the page can turn them round in the dark theme."""
-    for number_, artist in enumerate(fig.findobj(lambda a: hasattr(a, "get_cmap") and a.get_cmap() is not None)):
-        if artist.get_cmap().name == "magnitude" and artist.get_array() is not None:
-            artist.set_gid(f"magnitude-{number_}")
+    for image in fig.findobj(AxesImage):
+        if image.get_cmap().name == "magnitude" and image.get_array().ndim == 2:
+            image.set_gid("magnitude")
 
 
 def _own_ids(svg):
@@ -204,7 +211,7 @@ def _own_ids(svg):
 
     def rename(match):
         name = match.group(1)
-        if name.startswith("magnitude-"):
+        if name == "magnitude":
             return 'class="magnitude"'
         return f'id="{prefix}{name}"' if name in used else ""
 
