@@ -1,15 +1,26 @@
 """One look for every figure of the book.
 
-A chapter imports this module once, draws with matplotlib, and ends a cell with `show`:
+A page imports this module once, draws with matplotlib, and hands the figure over with a name and a description:
 
+    ```{code-cell} ipython3
+    :tags: [remove-input]
     import figure_style as style
 
     fig, ax = style.figure(height=2.6)
     ax.plot(positions, norms, color=style.POSITION)
-    style.show(fig, "A line that rises from 0 to 22 and then stays flat.")
+    style.glue_figure("norms", fig, "A line that rises from 0 to 22 and then stays flat.")
+    ```
 
-`show` gives inline SVG. Its colours are variables of the page, so the figure changes with the light and the dark
-theme; its words are paths, so it looks the same on every machine; and the same figure gives the same bytes.
+    ```{glue:figure} norms
+    :name: fig-norms
+
+    The caption. Elsewhere, {numref}`fig-norms` makes a link to the figure with its number.
+    ```
+
+The figure becomes inline SVG. Its colours are variables of the page, so it changes with the light and the dark theme;
+its words are paths, so it looks the same on every machine; and the same figure gives the same bytes. Inside a string
+with mathematics write $\\to$ and $\\sqrt{d}$ rather than → and √: there matplotlib has no second font to turn to.
+`number` does for numbers in prose what `glue_figure` does for figures.
 """
 
 import hashlib
@@ -134,14 +145,24 @@ def colorbar(mappable, label, **options):
     return bar
 
 
-def show(fig, alt, shrink=False):
-    """Show `fig` as inline SVG that follows the page's theme.
+def glue_figure(name, fig, alt, shrink=False):
+    """Keep `fig` under a name, for {glue:figure}`name` to place it with a caption and a number.
 
     Args:
+        name: the name, free in this page.
         fig: the matplotlib figure.
         alt: what the figure shows, in words.
         shrink: True lets the figure become as small as the page; for figures with few or no words.
     """
+    from IPython.display import HTML
+    from myst_nb import glue
+
+    glue(name, HTML(to_html(fig, alt, shrink)), display=False)
+    plt.close(fig)
+
+
+def show(fig, alt, shrink=False):
+    """Show `fig` where the cell stands, without caption or number. The arguments are those of `glue_figure`."""
     from IPython.display import HTML, display
 
     display(HTML(to_html(fig, alt, shrink)))
@@ -150,7 +171,8 @@ def show(fig, alt, shrink=False):
 
 def to_html(fig, alt, shrink=False):
     """One HTML element: a box that scrolls on a narrow page, and in it the SVG with its alternative text."""
-    if not alt or not alt.strip():
+    alt = " ".join(alt.split())
+    if not alt:
         raise ValueError(f"alt={alt!r}: say in words what the figure shows, for readers who cannot see it")
     _mark_maps(fig)
     file = io.StringIO()
@@ -167,7 +189,7 @@ def to_html(fig, alt, shrink=False):
     width = round(fig.get_figwidth() * _PIXELS_PER_INCH)
     smallest = 0 if shrink else round(width * _SMALLEST_SCALE)
     head = (
-        f'<svg role="img" aria-label="{html.escape(alt.strip(), quote=True)}" '
+        f'<svg role="img" aria-label="{html.escape(alt, quote=True)}" '
         f'style="width: 100%; max-width: {width}px; min-width: {smallest}px; height: auto; '
         'stroke-linejoin: round; stroke-linecap: butt" '
         f'viewBox="{view_box}" '
@@ -188,7 +210,7 @@ def number(name, value, spec=""):
 
 
 class _Plain:
-    """Text whose repr is the text itself, as {glue:text} wants it."""
+    """Text whose repr is the text itself: {glue:text} shows the repr."""
 
     def __init__(self, text):
         self.text = text
