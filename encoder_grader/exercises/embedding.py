@@ -1,0 +1,775 @@
+"""The exercises of chapter 1, embedding."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from encoder_grader.exercise import Claim, Exercise, Misconception
+from encoder_grader.judge import Answers
+from encoder_grader.plan import Plan
+from encoder_lib.embedding import PatchEmbedding, TokenEmbedding, image_to_patches
+
+# --- 1. one-hot product = lookup -------------------------------------------------------------------------------------
+
+
+def one_hot(ids: Tensor, vocab_size: int) -> Tensor:
+    return (ids.unsqueeze(-1) == torch.arange(vocab_size)).float()  # (batch, seq, vocab_size)
+
+
+def lookup_by_product(ids: Tensor, table: Tensor) -> Tensor:
+    return one_hot(ids, table.shape[0]).to(table.dtype) @ table  # (batch, seq, d_model)
+
+
+def table_gradient(ids: Tensor, upstream: Tensor, vocab_size: int) -> Tensor:
+    return one_hot(ids, vocab_size).flatten(0, 1).T @ upstream.flatten(0, 1)  # (vocab_size, d_model)
+
+
+def _one_hot_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    vocab_size, d_model, batch, seq = 11, 5, 2, 7
+    plan = Plan(watch=ONE_HOT_BUILT_INS)
+    words = torch.randperm(vocab_size, generator=draw)[:6]  # five words are never used
+    rows = torch.randint(6, (batch, seq), generator=draw)
+    rows[0, 0], rows[0, 3], rows[1, 2] = 1, 1, 1  # one word three times, over both sentences
+    ids = plan.tensor("ids", words[rows])
+    table = plan.tensor("table", torch.randn(vocab_size, d_model, generator=draw))
+    upstream = plan.tensor("upstream", torch.randn(batch, seq, d_model, generator=draw))
+    plan.call("one_hot", ids, vocab_size, label="one_hot")
+    plan.call("lookup_by_product", ids, table, label="lookup")
+    plan.call("table_gradient", ids, upstream, vocab_size, label="gradient")
+    return plan
+
+
+def _used_rows(a: Answers) -> Tensor:
+    return a["gradient"].abs().sum(-1) > 0
+
+
+def _last_use_only(ids: Tensor, upstream: Tensor, vocab_size: int) -> Tensor:
+    gradient = upstream.new_zeros(vocab_size, upstream.shape[-1])
+    for row, above in zip(ids.flatten(), upstream.flatten(0, 1), strict=True):
+        gradient[row] = above
+    return gradient
+
+
+def _mean_of_uses(ids: Tensor, upstream: Tensor, vocab_size: int) -> Tensor:
+    uses = one_hot(ids, vocab_size).flatten(0, 1).sum(0).clamp(min=1)
+    return table_gradient(ids, upstream, vocab_size) / uses.unsqueeze(-1)
+
+
+def _first_sentence_only(ids: Tensor, upstream: Tensor, vocab_size: int) -> Tensor:
+    return table_gradient(ids[:1], upstream[:1], vocab_size)
+
+
+ONE_HOT_BUILT_INS = ("one_hot", "embedding", "embedding_bag")
+
+ONE_HOT_LOOKUP = Exercise(
+    name="embedding.one_hot_lookup",
+    title="Lookup as a one-hot product",
+    challenge=_one_hot_challenge,
+    reference={"one_hot": one_hot, "lookup_by_product": lookup_by_product, "table_gradient": table_gradient},
+    forbidden=ONE_HOT_BUILT_INS,
+    claims=(
+        Claim(
+            "one_hot",
+            1,
+            "`one_hot` has a single 1 for each id, in that id's column",
+            lambda a: a["one_hot"],
+            picture=lambda a: a["one_hot"][0],
+        ),
+        Claim("product", 1, "the product with the table gives each id its row", lambda a: a["lookup"]),
+        Claim(
+            "unused", 1, "in the table's gradient the rows of used ids, and only these, differ from zero", _used_rows
+        ),
+        Claim(
+            "summed",
+            1,
+            "a row that is used several times gets the sum of the gradients above it",
+            lambda a: a["gradient"],
+        ),
+    ),
+    misconceptions=(
+        Misconception(
+            "vocabulary_first",
+            "you put the vocabulary on the axis before the tokens: it belongs on the last one",
+            "“Lookup as a product” in chapter 1",
+            {"one_hot": lambda ids, vocab_size: one_hot(ids, vocab_size).transpose(-1, -2)},
+        ),
+        Misconception(
+            "shifted",
+            "your 1 stands one column after the id: ids count from 0",
+            "“Lookup as a product” in chapter 1",
+            {"one_hot": lambda ids, vocab_size: one_hot((ids + 1) % vocab_size, vocab_size)},
+        ),
+        Misconception(
+            "last_use",
+            "each use of a row overwrites what an earlier use left there: they add up",
+            "“Which rows learn” in chapter 1",
+            {"table_gradient": _last_use_only},
+        ),
+        Misconception(
+            "mean_of_uses",
+            "you average over the uses of a row: they add up",
+            "“Which rows learn” in chapter 1",
+            {"table_gradient": _mean_of_uses},
+        ),
+        Misconception(
+            "first_sentence",
+            "only the first sentence of the batch reaches your gradient",
+            "“Which rows learn” in chapter 1",
+            {"table_gradient": _first_sentence_only},
+        ),
+    ),
+)
+
+# --- 2. TokenEmbedding -----------------------------------------------------------------------------------------------
+
+
+def _token_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    vocab_size, d_model, pad_id = 199, 61, 3
+    plan = Plan()
+    # rows of unit length, so that the output's length tells the factor whichever row it comes from
+    table = nn.functional.normalize(torch.randn(vocab_size, d_model, generator=draw), dim=-1)
+    words = torch.randint(4, vocab_size, (2, 7), generator=draw)
+    ids = plan.tensor("ids", words)
+    padded = words.clone()
+    padded[1, 5:], padded[0, 6] = pad_id, 0
+    padded_ids = plan.tensor("padded_ids", padded)
+    upstream = torch.randn(2, 7, d_model, generator=draw)
+
+    loaded = plan.call("TokenEmbedding", vocab_size, d_model)
+    plan.load(loaded, {"embedding.weight": table})
+    plan.call(loaded, ids, label="loaded output")
+
+    plan.seed(seed)
+    fresh = plan.call("TokenEmbedding", vocab_size, d_model, pad_id=pad_id)
+    weight = plan.parameter(fresh, "embedding.weight", (vocab_size, d_model), label="fresh weight")
+    output = plan.call(fresh, padded_ids, label="fresh output")
+    plan.gradient(output, upstream, weight, label="weight gradient")
+    unpadded = plan.call("TokenEmbedding", vocab_size, d_model)
+    plan.call(unpadded, padded_ids, label="unpadded output")
+    return plan
+
+
+def _direction(x: Tensor) -> Tensor:
+    return nn.functional.normalize(x, dim=-1)
+
+
+def _spread(a: Answers) -> Tensor:
+    """Mean, standard deviation and share within one of them, where N(0, 1/d_model) gives 0, 1 and 0.683."""
+    weight = a["fresh weight"]
+    weight = weight[weight.abs().sum(-1) > 0] * math.sqrt(weight.shape[-1])  # without the padding row
+    if not weight.numel():
+        return torch.zeros(3)
+    return torch.stack([weight.mean(), weight.std(), (weight.abs() < weight.std()).double().mean()])
+
+
+def _range(x: Tensor) -> str:
+    low, high = f"{x.min().item():.4g}", f"{x.max().item():.4g}"
+    return low if low == high else f"from {low} to {high}"
+
+
+def _used(a: Answers, label: str) -> Tensor:
+    return a[label].abs().sum(-1) > 0
+
+
+class _Tokens(nn.Module):
+    """A TokenEmbedding in which each mistake is a switch."""
+
+    def __init__(
+        self,
+        vocab_size,
+        d_model,
+        pad_id=None,
+        *,
+        scale=None,
+        std=None,
+        rezero=True,
+        ignore_pad=False,
+        zero_id=None,
+        uniform=False,
+    ):
+        super().__init__()
+        self.scale = math.sqrt(d_model) if scale is None else scale(d_model)
+        pad_id = None if ignore_pad else pad_id if zero_id is None else zero_id
+        self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=pad_id)
+        if uniform:
+            nn.init.xavier_uniform_(self.embedding.weight)
+        else:
+            nn.init.normal_(self.embedding.weight, std=d_model**-0.5 if std is None else std(d_model))
+        if rezero and pad_id is not None:
+            with torch.no_grad():
+                self.embedding.weight[pad_id] = 0
+
+    def forward(self, ids):
+        return self.embedding(ids) * self.scale
+
+
+class _PaddingByMask(_Tokens):
+    """Zero at the padded positions, but the row itself goes on learning from nothing it should."""
+
+    def __init__(self, vocab_size, d_model, pad_id=None):
+        super().__init__(vocab_size, d_model, rezero=False)
+        if pad_id is not None:
+            with torch.no_grad():
+                self.embedding.weight[pad_id] = 0
+
+
+def _tokens(**switches):
+    return {"TokenEmbedding": lambda *args, **kwargs: _Tokens(*args, **kwargs, **switches)}
+
+
+TOKEN_EMBEDDING = Exercise(
+    name="embedding.token_embedding",
+    title="TokenEmbedding",
+    challenge=_token_challenge,
+    reference={"TokenEmbedding": TokenEmbedding},
+    claims=(
+        Claim("rows", 2, "each id gets its own row of `embedding.weight`", lambda a: _direction(a["loaded output"])),
+        Claim(
+            "scaled",
+            1,
+            "the rows are multiplied by √d_model",
+            lambda a: a["loaded output"].norm(dim=-1),
+            reason=lambda lengths: f"rows of length 1 come out with lengths {_range(lengths)}, at d_model=61",
+        ),
+        Claim(
+            "initialised",
+            1,
+            "fresh weights are drawn from N(0, 1/d_model)",
+            _spread,
+            tolerance=0.05,
+            reason=lambda spread: (
+                "times √d_model, your weights have mean {:.2f} and standard deviation {:.2f}, and {:.0%} of "
+                "them lie within one standard deviation".format(*spread.tolist())
+            ),
+        ),
+        Claim(
+            "padding_is_zero",
+            1,
+            "the padding row starts as zero, and no other row does; with `pad_id=None` no row does",
+            lambda a: (_used(a, "fresh output"), _used(a, "unpadded output")),
+        ),
+        Claim(
+            "padding_learns_nothing",
+            1,
+            "the padding row gets no gradient, and the rows of the words do",
+            lambda a: _used(a, "weight gradient"),
+        ),
+    ),
+    misconceptions=(
+        Misconception(
+            "no_scale",
+            "you left out the factor √d_model",
+            "“Why √d_model” in chapter 1",
+            _tokens(scale=lambda d_model: 1.0),
+        ),
+        Misconception(
+            "divided",
+            "you divided by √d_model: the rows start small and have to grow",
+            "“Why √d_model” in chapter 1",
+            _tokens(scale=lambda d_model: d_model**-0.5),
+        ),
+        Misconception(
+            "scaled_by_width",
+            "you multiplied by d_model: its square root is missing",
+            "“Why √d_model” in chapter 1",
+            _tokens(scale=float),
+        ),
+        Misconception(
+            "default_init",
+            "your weights are drawn from N(0, 1), nn.Embedding's default",
+            "“Why √d_model” in chapter 1",
+            _tokens(std=lambda d_model: 1.0),
+        ),
+        Misconception(
+            "std_is_variance",
+            "you passed the variance 1/d_model where the standard deviation belongs",
+            "“Why √d_model” in chapter 1",
+            _tokens(std=lambda d_model: 1 / d_model),
+        ),
+        Misconception(
+            "xavier",
+            "your weights are drawn from Xavier's uniform distribution",
+            "“Why √d_model” in chapter 1",
+            _tokens(uniform=True),
+        ),
+        Misconception(
+            "padding_overwritten",
+            "drawing the weights anew overwrote the zeros that nn.Embedding had put into the padding row",
+            "“What goes wrong” in chapter 1",
+            _tokens(rezero=False),
+        ),
+        Misconception(
+            "padding_ignored",
+            "`pad_id` changes nothing in your module",
+            "“Padding” in chapter 1",
+            _tokens(ignore_pad=True),
+        ),
+        Misconception(
+            "padding_is_always_0",
+            "your padding row is always row 0, whatever `pad_id` says",
+            "“Padding” in chapter 1",
+            _tokens(zero_id=0),
+        ),
+        Misconception(
+            "padding_row_learns",
+            "the padding row starts as zero, but it gets a gradient and will not stay so",
+            "“Padding” in chapter 1",
+            {"TokenEmbedding": _PaddingByMask},
+        ),
+    ),
+)
+
+# --- 3. images to patches --------------------------------------------------------------------------------------------
+
+
+def _patches_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    batch, channels, height, width, patch_size = 2, 3, 8, 20, 4
+    plan = Plan(watch=PATCHES_BUILT_INS)
+    # pixels that grow along (batch, channel, row, column): the order inside a patch shows in which of its entries grow
+    steps = torch.rand(batch * channels * height * width, generator=draw) + 0.5
+    images = plan.tensor("images", steps.cumsum(0).reshape(batch, channels, height, width) / 100)
+    plan.call("image_to_patches", images, patch_size, label="patches")
+    broken = plan.tensor("broken_images", torch.rand(1, 1, 8, 10, generator=draw))
+    plan.call("image_to_patches", broken, patch_size, label="indivisible")
+    return plan
+
+
+def _pixel_sets(a: Answers) -> Tensor:
+    """Which pixels share a row, whatever the order of the rows and inside them."""
+    rows = a["patches"].sort(dim=-1).values
+    return rows.gather(1, rows[..., :1].argsort(dim=1).expand_as(rows))
+
+
+def _inner_order(a: Answers) -> Tensor:
+    """In which order the entries of every row come, where (channel, row, column) makes them grow."""
+    return a["patches"].argsort(dim=-1)
+
+
+def _other_error(raised: str | None) -> str:
+    return f"it raises {raised}" if raised else "no error is raised"
+
+
+def _strips(images: Tensor, patch_size: int) -> Tensor:
+    batch, channels, height, width = images.shape
+    _whole(height, width, patch_size)
+    return images.reshape(batch, -1, channels * patch_size**2)
+
+
+def _whole(height: int, width: int, patch_size: int) -> None:
+    if height % patch_size or width % patch_size:
+        raise ValueError(f"{height}×{width} does not divide by {patch_size}")
+
+
+def _arranged(order: tuple[int, ...]):
+    """image_to_patches with another order of the six axes (batch, channel, row, i, column, j)."""
+
+    def cut(images: Tensor, patch_size: int) -> Tensor:
+        batch, channels, height, width = images.shape
+        _whole(height, width, patch_size)
+        grid = images.reshape(batch, channels, height // patch_size, patch_size, width // patch_size, patch_size)
+        return grid.permute(order).reshape(batch, -1, channels * patch_size**2)
+
+    return {"image_to_patches": cut}
+
+
+def _cut_off(images: Tensor, patch_size: int) -> Tensor:
+    height, width = (side // patch_size * patch_size for side in images.shape[-2:])
+    return image_to_patches(images[..., :height, :width], patch_size)
+
+
+PATCHES_BUILT_INS = ("unfold", "pixel_unshuffle")
+PATCH_SECTION = "“Patches as rows” in chapter 1"
+
+IMAGE_TO_PATCHES = Exercise(
+    name="embedding.image_to_patches",
+    title="Images to patches",
+    challenge=_patches_challenge,
+    reference={"image_to_patches": image_to_patches},
+    forbidden=PATCHES_BUILT_INS,
+    claims=(
+        Claim(
+            "patches",
+            2,
+            "each row holds the pixels of one square patch, of one image, in all its channels",
+            _pixel_sets,
+            picture=lambda a: a["patches"][0],
+        ),
+        Claim(
+            "grid_order",
+            1,
+            "the patches come from left to right, then from top to bottom",
+            lambda a: a["patches"].sum(-1),
+            needs=("patches",),
+            picture=lambda a: a["patches"][0],
+        ),
+        Claim(
+            "inner_order",
+            1,
+            "the pixels of a patch come in the order channel, row, column",
+            _inner_order,
+            needs=("patches",),
+            picture=lambda a: a["patches"][0],
+        ),
+        Claim(
+            "indivisible",
+            1,
+            "an image that does not divide into patches raises a ValueError",
+            lambda a: a.raises("indivisible"),
+            reason=_other_error,
+        ),
+    ),
+    misconceptions=(
+        Misconception(
+            "strips",
+            "you reshaped without moving an axis: your rows are runs of neighbouring pixels in reading "
+            "order, not squares",
+            "“What goes wrong” in chapter 1",
+            {"image_to_patches": _strips},
+        ),
+        Misconception(
+            "column_by_column",
+            "your patches run down the columns of the grid first",
+            PATCH_SECTION,
+            _arranged((0, 4, 2, 1, 3, 5)),
+        ),
+        Misconception(
+            "transposed_patch",
+            "inside a patch you take the columns before the rows",
+            PATCH_SECTION,
+            _arranged((0, 2, 4, 1, 5, 3)),
+        ),
+        Misconception(
+            "channels_last", "inside a patch you put the channels last", PATCH_SECTION, _arranged((0, 2, 4, 3, 5, 1))
+        ),
+        Misconception(
+            "interleaved",
+            "you took every pixel at the same place of all patches, instead of all pixels of one "
+            "patch: grid axes and patch axes are swapped",
+            PATCH_SECTION,
+            _arranged((0, 3, 5, 1, 2, 4)),
+        ),
+        Misconception(
+            "channels_apart",
+            "each channel makes patches of its own: a patch holds all the channels",
+            PATCH_SECTION,
+            _arranged((0, 1, 2, 4, 3, 5)),
+        ),
+        Misconception(
+            "cut_off",
+            "you drop the pixels that do not fill a patch: the exercise asks for a ValueError",
+            PATCH_SECTION,
+            {"image_to_patches": _cut_off},
+        ),
+    ),
+)
+
+# --- 4. PatchEmbedding -----------------------------------------------------------------------------------------------
+
+
+def as_convolution(embedding: PatchEmbedding) -> nn.Conv2d:
+    """The convolution that computes the same as a patch embedding."""
+    size, weight = embedding.patch_size, embedding.projection.weight
+    channels = weight.shape[1] // size**2
+    convolution = nn.Conv2d(channels, weight.shape[0], kernel_size=size, stride=size)
+    with torch.no_grad():
+        convolution.weight.copy_(weight.reshape(-1, channels, size, size))
+        convolution.bias.copy_(embedding.projection.bias)
+    return convolution
+
+
+def _patch_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    image_size, patch_size, channels, d_model = 12, 4, 3, 7
+    plan = Plan()
+    weight = torch.randn(d_model, channels * patch_size**2, generator=draw) / 7
+    bias = torch.randn(d_model, generator=draw)
+    # one grey value an image: every patch is the same, so that only the projection counts
+    plain = plan.tensor(
+        "plain_images", torch.rand(2, 1, 1, 1, generator=draw).expand(2, channels, image_size, image_size)
+    )
+    images = plan.tensor("images", torch.randn(2, channels, image_size, image_size, generator=draw))
+    embedding = plan.call("PatchEmbedding", image_size, patch_size, channels, d_model)
+    plan.load(embedding, {"projection.weight": weight, "projection.bias": bias})
+    unbiased = plan.call("PatchEmbedding", image_size, patch_size, channels, d_model)
+    plan.load(unbiased, {"projection.weight": weight, "projection.bias": torch.zeros(d_model)})
+    plan.call(unbiased, images, label="output")
+    plan.call(embedding, plain, label="plain output")
+    plan.call(
+        embedding, plan.tensor("larger_images", torch.randn(1, channels, 16, 16, generator=draw)), label="too large"
+    )
+
+    fresh = plan.call("PatchEmbedding", image_size, patch_size, channels, d_model)
+    upstream = torch.randn(2, (image_size // patch_size) ** 2, d_model, generator=draw)
+    plan.reached(plan.call(fresh, images), upstream, fresh, label="reached")
+
+    convolution = plan.call("as_convolution", embedding)
+    plan.call(convolution, images, label="convolved")
+    return plan
+
+
+class _Patches(nn.Module):
+    """A PatchEmbedding in which each mistake is a switch."""
+
+    def __init__(
+        self,
+        image_size,
+        patch_size,
+        channels,
+        d_model,
+        *,
+        bias=True,
+        cut=image_to_patches,
+        flip=False,
+        frozen=False,
+        checked=True,
+    ):
+        super().__init__()
+        self.image_size, self.patch_size, self.bias, self.cut, self.flip = image_size, patch_size, bias, cut, flip
+        self.frozen, self.checked = frozen, checked
+        self.projection = nn.Linear(channels * patch_size**2, d_model)
+
+    def forward(self, images):
+        if self.checked and tuple(images.shape[-2:]) != (self.image_size, self.image_size):
+            raise ValueError(f"images of {tuple(images.shape)}")
+        weight, bias = self.projection.weight, self.projection.bias if self.bias else None
+        if self.frozen:
+            weight, bias = weight.detach(), bias.detach()
+        output = nn.functional.linear(self.cut(images, self.patch_size), weight, bias)
+        return output.transpose(1, 2) if self.flip else output
+
+
+def _patch_module(**switches):
+    return {"PatchEmbedding": lambda *args, **kwargs: _Patches(*args, **kwargs, **switches)}
+
+
+def _convolution(**switches):
+    """as_convolution with a mistake."""
+
+    def convert(embedding):
+        right = as_convolution(embedding)
+        if "stride" in switches:
+            right.stride = (switches["stride"],) * 2
+        with torch.no_grad():
+            if switches.get("transposed"):
+                right.weight.copy_(right.weight.transpose(-1, -2).clone())
+            if switches.get("channels_last"):
+                d_model, channels, size, _ = right.weight.shape
+                kernel = embedding.projection.weight.reshape(d_model, size, size, channels)
+                right.weight.copy_(kernel.permute(0, 3, 1, 2))
+            if switches.get("no_bias"):
+                right.bias.zero_()
+        return right
+
+    return {"as_convolution": convert}
+
+
+CONVOLUTION_SECTION = "“The same as a strided convolution” in chapter 1"
+PROJECTION_SECTION = "“The projection” in chapter 1"
+
+PATCH_EMBEDDING = Exercise(
+    name="embedding.patch_embedding",
+    title="PatchEmbedding",
+    challenge=_patch_challenge,
+    reference={"PatchEmbedding": PatchEmbedding, "as_convolution": as_convolution},
+    claims=(
+        Claim(
+            "projected",
+            1,
+            "each patch goes through the same `projection`, weight and bias",
+            lambda a: a["plain output"],
+        ),
+        Claim("output", 1, "row p of the output belongs to patch p of the image", lambda a: a["output"]),
+        Claim(
+            "size_checked",
+            1,
+            "an image of another size than `image_size` raises a ValueError",
+            lambda a: a.raises("too large"),
+            reason=_other_error,
+        ),
+        Claim(
+            "gradients",
+            1,
+            "gradients reach the projection's weight",
+            lambda a: all(a["reached"].values()),
+            reason=lambda _: "the weight has no part in the output",
+        ),
+        Claim("convolution", 2, "`as_convolution` gives an nn.Conv2d with the same outputs", lambda a: a["convolved"]),
+    ),
+    misconceptions=(
+        Misconception(
+            "no_bias", "your output lacks the projection's bias", PROJECTION_SECTION, _patch_module(bias=False)
+        ),
+        Misconception(
+            "strips",
+            "the projection is right, but its rows are runs of pixels in reading order, not patches",
+            "“What goes wrong” in chapter 1",
+            _patch_module(cut=_strips),
+        ),
+        Misconception(
+            "column_by_column",
+            "the projection is right, but your patches run down the columns of the grid",
+            PATCH_SECTION,
+            _patch_module(cut=_arranged((0, 4, 2, 1, 3, 5))["image_to_patches"]),
+        ),
+        Misconception(
+            "channels_last",
+            "the projection is right, but inside a patch the channels come last",
+            PATCH_SECTION,
+            _patch_module(cut=_arranged((0, 2, 4, 3, 5, 1))["image_to_patches"]),
+        ),
+        Misconception(
+            "transposed_output",
+            "your output is (batch, d_model, num_patches): a convolution's output still has to be transposed",
+            CONVOLUTION_SECTION,
+            _patch_module(flip=True),
+        ),
+        Misconception(
+            "detached",
+            "your output is cut off from the projection's parameters",
+            PROJECTION_SECTION,
+            _patch_module(frozen=True),
+        ),
+        Misconception(
+            "any_size",
+            "your module takes images of any size that divides: later there are exactly num_patches positions to add",
+            PROJECTION_SECTION,
+            _patch_module(checked=False),
+        ),
+        Misconception(
+            "stride_1",
+            "your convolution moves by one pixel: patches do not overlap",
+            CONVOLUTION_SECTION,
+            _convolution(stride=1),
+        ),
+        Misconception(
+            "kernel_transposed",
+            "your kernel has rows and columns swapped",
+            CONVOLUTION_SECTION,
+            _convolution(transposed=True),
+        ),
+        Misconception(
+            "kernel_channels_last",
+            "you cut the weight's rows as (row, column, channel)",
+            CONVOLUTION_SECTION,
+            _convolution(channels_last=True),
+        ),
+        Misconception(
+            "convolution_no_bias", "your convolution lacks the bias", CONVOLUTION_SECTION, _convolution(no_bias=True)
+        ),
+    ),
+)
+
+# --- 5. shapes -------------------------------------------------------------------------------------------------------
+
+
+def patch_shapes(height: int, width: int, channels: int, patch_size: int, d_model: int) -> tuple:
+    """Shape of the patches, shape of the vectors, number of parameters."""
+    num_patches, patch_dim = (height // patch_size) * (width // patch_size), channels * patch_size**2
+    return (num_patches, patch_dim), (num_patches, d_model), patch_dim * d_model + d_model
+
+
+def _shapes(num_patches=None, patch_dim=None, parameters=None):
+    """`patch_shapes` and the predictions for the notes' image, with parts replaced."""
+
+    def shapes(height, width, channels, patch_size, d_model):
+        (n, p), _, count = patch_shapes(height, width, channels, patch_size, d_model)
+        n = n if num_patches is None else num_patches(height, width, patch_size)
+        p = p if patch_dim is None else patch_dim(channels, patch_size)
+        count = count if parameters is None else parameters(n, p, d_model)
+        return (n, p), (n, d_model), count
+
+    patches, vectors, count = shapes(224, 224, 1, 16, 512)
+    return {"patch_shapes": shapes, "shape_of_patches": patches, "shape_of_vectors": vectors, "num_parameters": count}
+
+
+def _shapes_challenge(seed: int) -> Plan:
+    plan = Plan()
+    for name in ("shape_of_patches", "shape_of_vectors", "num_parameters"):
+        plan.name(name, label=name)
+    draw = torch.Generator().manual_seed(seed)
+    patch_size, channels = int(torch.randint(5, 12, (), generator=draw)), int(torch.randint(2, 5, (), generator=draw))
+    rows = int(torch.randint(3, 9, (), generator=draw))
+    for label, d_model in (("first", 48), ("second", 112)):
+        shapes = plan.call("patch_shapes", rows * patch_size, (rows + 4) * patch_size, channels, patch_size, d_model)
+        for index, part in enumerate(("patches", "vectors", "parameters")):
+            plan.item(shapes, index, label=f"{label} {part}")
+    return plan
+
+
+SHAPES_SECTION = "“Counting” in chapter 1"
+
+SHAPES = Exercise(
+    name="embedding.shapes",
+    title="Shapes and counts",
+    challenge=_shapes_challenge,
+    reference=_shapes(),
+    claims=(
+        Claim(
+            "prediction",
+            1,
+            "`shape_of_patches` and `shape_of_vectors` are right for the notes' image of 224×224",
+            lambda a: (a["shape_of_patches"], a["shape_of_vectors"]),
+            reason=lambda shapes: f"you have {shapes[0]} and {shapes[1]}",
+        ),
+        Claim("parameters", 1, "`num_parameters` is right for the notes' image", lambda a: a["num_parameters"]),
+        Claim(
+            "function_shapes",
+            1,
+            "`patch_shapes` is right for other sizes, channels and widths",
+            lambda a: (a["first patches"], a["first vectors"], a["second patches"], a["second vectors"]),
+        ),
+        Claim(
+            "function_parameters",
+            1,
+            "`patch_shapes` counts the parameters, and the image's size does not change them",
+            lambda a: (a["first parameters"], a["second parameters"]),
+        ),
+    ),
+    misconceptions=(
+        Misconception(
+            "side_only",
+            "you counted the patches along one side: there is a whole grid of them",
+            SHAPES_SECTION,
+            _shapes(num_patches=lambda height, width, size: height // size),
+        ),
+        Misconception(
+            "square_only",
+            "you took the image to be square",
+            SHAPES_SECTION,
+            _shapes(num_patches=lambda height, width, size: (height // size) ** 2),
+        ),
+        Misconception(
+            "one_channel",
+            "you counted the pixels of one channel: a patch holds them all",
+            SHAPES_SECTION,
+            _shapes(patch_dim=lambda channels, size: size**2),
+        ),
+        Misconception(
+            "side_of_patch",
+            "you took the side of a patch for the number of its pixels",
+            SHAPES_SECTION,
+            _shapes(patch_dim=lambda channels, size: channels * size),
+        ),
+        Misconception(
+            "no_bias", "you left out the bias", SHAPES_SECTION, _shapes(parameters=lambda n, p, d_model: p * d_model)
+        ),
+        Misconception(
+            "one_for_each_patch",
+            "you gave each patch a projection of its own: all share one",
+            SHAPES_SECTION,
+            _shapes(parameters=lambda n, p, d_model: n * (p * d_model + d_model)),
+        ),
+        Misconception(
+            "bias_per_patch_entry",
+            "your bias has an entry for each pixel of a patch: it is added after the projection",
+            SHAPES_SECTION,
+            _shapes(parameters=lambda n, p, d_model: p * d_model + p),
+        ),
+    ),
+)
+
+EXERCISES = (ONE_HOT_LOOKUP, TOKEN_EMBEDDING, IMAGE_TO_PATCHES, PATCH_EMBEDDING, SHAPES)

@@ -1,0 +1,282 @@
+"""Compare what an answer did with what the reference does, claim by claim, and say what is wrong.
+
+Runs in the grader's process. It sees an answer only as a `Recording`: numbers and plain facts, never code.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from encoder_grader.collect import Recording, collect
+from encoder_grader.exercise import Claim, Exercise, Misconception
+from encoder_grader.plan import Plan
+from encoder_grader.verdict import Result, Verdict
+
+
+class CannotJudge(Exception):
+    """An answer in which there is nothing to compare; `key` tells whether two answers fail alike."""
+
+    def __init__(self, sentence: str, key: tuple):
+        super().__init__(sentence)
+        self.key = key
+
+
+class Answers:
+    """The labelled results of a recording, as a claim's quantity reads them.
+
+    With `like` (the reference's answers on the same plan) each reading first makes sure that there is a result of the
+    right kind, shape, dtype and device, and without NaN; else it raises `CannotJudge` with a sentence for the learner.
+    """
+
+    def __init__(self, recording: Recording, like: Answers | None = None):
+        self.recording, self.like = recording, like
+        self.notes: list[str] = []
+
+    def __getitem__(self, label: str) -> Any:
+        """The result called `label`: a tensor (floats as float64), a number, a text, None, a tuple or dict of these."""
+        record = self._record(label)
+        if record["status"] != "ok":
+            raise self._unusable(record)
+        expected = self.like._record(label)["value"] if self.like else None
+        return self._read(record["value"], expected, record["says"])
+
+    def raises(self, label: str) -> str | None:
+        """The type of the error that the step `label` raised, or None where it went through."""
+        record = self._record(label)
+        if record["status"] in ("ok", "raised"):
+            return record.get("type")
+        raise self._unusable(record)
+
+    def mentions(self, label: str, *words: str) -> bool:
+        """Whether the message of the error that the step `label` raised contains each of the words."""
+        message = self._record(label).get("error", "")
+        return all(word in message for word in words)
+
+    def changed(self, label: str) -> list[str]:
+        """The names of the inputs that the call `label` changed in place."""
+        return self._record(label).get("changed", [])
+
+    def _record(self, label: str) -> dict:
+        for record in self.recording.records:
+            if record["label"] == label:
+                return record
+        raise KeyError(f"no step of the plan is labelled {label!r}")
+
+    def _unusable(self, record: dict) -> CannotJudge:
+        """Why there is nothing to judge, told from the step that failed first."""
+        says = record["says"]
+        while record["status"] == "blocked":
+            record = self.recording.records[record["by"]]
+        if record["status"] != "raised":
+            return CannotJudge(record["error"], (record["status"], record["error"]))
+        return CannotJudge(_error_sentence(record), ("raised", record["type"], record["error"], says))
+
+    def _read(self, value: dict, expected: dict | None, says: str) -> Any:
+        if expected is not None and value["kind"] != expected["kind"]:
+            raise CannotJudge(f"{says} is {_words(value)}, but should be {_words(expected)}", ("kind", value["kind"]))
+        if value["kind"] == "tensor":
+            return self._tensor(value, expected, says)
+        if value["kind"] in ("tuple", "list"):
+            if expected is not None and len(value["parts"]) != len(expected["parts"]):
+                counts = f"{len(value['parts'])} parts, but should have {len(expected['parts'])}"
+                raise CannotJudge(f"{says} has {counts}", ("length", len(value["parts"])))
+            likes = expected["parts"] if expected else [None] * len(value["parts"])
+            return tuple(
+                self._read(part, like, f"{says}[{i}]")
+                for i, (part, like) in enumerate(zip(value["parts"], likes, strict=True))
+            )
+        if value["kind"] == "dict":
+            likes = expected["parts"] if expected else {}
+            parts = value["parts"].items()
+            return {name: self._read(part, likes.get(name), f"{says}[{name!r}]") for name, part in parts}
+        if value["kind"] == "other":
+            raise CannotJudge(f"{says} is {value['words']}, which cannot be compared", ("other", value["words"]))
+        return value.get("value")
+
+    def _tensor(self, value: dict, expected: dict | None, says: str) -> Tensor:
+        if expected is not None:
+            for fact in ("shape", "dtype", "device"):
+                self._fits(fact, value, expected, says)
+        tensor = self.recording.tensors[value["key"]]
+        if not tensor.dtype.is_floating_point:
+            return tensor
+        bad = ~torch.isfinite(tensor)
+        if expected is not None and torch.isfinite(self.like.recording.tensors[expected["key"]]).all() and bad.any():
+            kinds = "NaN" if torch.isnan(tensor).any() else "infinite"
+            where = tuple(bad.nonzero()[0].tolist())
+            sentence = f"{says} holds {int(bad.sum())} {kinds} entries of {bad.numel()}, the first at index {where}"
+            raise CannotJudge(sentence, ("nonfinite", tuple(bad.nonzero().flatten().tolist())))
+        return tensor.double()
+
+    def _fits(self, fact: str, value: dict, expected: dict, says: str) -> None:
+        got, want = value[fact], expected[fact]
+        if got == want:
+            return
+        if fact == "shape":
+            raise CannotJudge(f"{says} has shape {tuple(got)}, but should have {tuple(want)}", ("shape", tuple(got)))
+        if fact == "device":
+            raise CannotJudge(
+                f"{says} is on {got}, but its inputs are on {want}: keep results where the inputs are", ("device", got)
+            )
+        if _is_float(got) and _is_float(want):
+            note = f"{says} is {got} where {want} was to be expected; no points are lost for that"
+            if note not in self.notes:
+                self.notes.append(note)
+        elif _is_float(got) or _is_float(want) or "bool" in (got, want):
+            raise CannotJudge(f"{says} has dtype {got}, but should have {want}", ("dtype", got))
+
+
+def judge(exercise: Exercise, plan: Plan, recording: Recording) -> Verdict:
+    """The verdict on what an answer did with the plan of one of the exercise's challenges."""
+    reference = Answers(collect(plan, exercise.reference))
+    answers = Answers(recording, like=reference)
+    called = [name for name in exercise.forbidden if name in recording.called]
+    reasons: dict[str, str | None] = {}  # claim → why it does not hold
+    judged: list[Claim] = []  # the claims that fail on their own account
+    for claim in exercise.claims:
+        waits = next((need for need in claim.needs if reasons[need] is not None), None)
+        if called:
+            reasons[claim.name] = f"your code calls `{called[0]}`, which this exercise asks you to write yourself"
+        elif waits:
+            says = next(other.says for other in exercise.claims if other.name == waits)
+            reasons[claim.name] = f"counts once this holds: {says}"
+        else:
+            reasons[claim.name] = _why_not(claim, answers, reference)
+            if reasons[claim.name] is not None:
+                judged.append(claim)
+    names = _recognise(exercise, plan, judged, answers, reference) if judged else {}
+    results, said = [], set()
+    for claim in exercise.claims:
+        mistake = names.get(claim.name)
+        reason = f"{mistake.says}. See {mistake.see}." if mistake else reasons[claim.name]
+        picture = _picture(claim, answers, reference) if claim in judged and reason not in said else None
+        shown = "for the same reason" if reason is not None and reason in said else reason
+        said.add(reason)
+        results.append(
+            Result(claim.name, claim.says, claim.points, reason is None, shown, mistake and mistake.name, picture)
+        )
+    return Verdict(exercise.name, exercise.title, tuple(results), tuple(answers.notes), recording.printed)
+
+
+def _recognise(
+    exercise: Exercise, plan: Plan, failed: list[Claim], answers: Answers, reference: Answers
+) -> dict[str, Misconception]:
+    """The misconception behind each failed claim, where one gives the same numbers.
+
+    Where several do, the one that explains most of the failed claims and predicts the fewest failures that did not
+    happen.
+    """
+    found: dict[str, tuple[tuple[int, int], Misconception]] = {}
+    for misconception in exercise.misconceptions:
+        wrong = Answers(collect(plan, exercise.reference | misconception.answer), like=reference)
+        explained = [claim for claim in failed if _same_mistake(claim, answers, wrong, reference)]
+        if not explained:
+            continue
+        surplus = [c for c in exercise.claims if c not in failed and _why_not(c, wrong, reference) is not None]
+        rank = (len(explained), -len(surplus))
+        for claim in explained:
+            if claim.name not in found or rank > found[claim.name][0]:
+                found[claim.name] = (rank, misconception)
+    return {name: misconception for name, (_, misconception) in found.items()}
+
+
+def _why_not(claim: Claim, answers: Answers, reference: Answers) -> str | None:
+    """Why the claim does not hold, or None where it does."""
+    try:
+        got = claim.quantity(answers)
+    except CannotJudge as why:
+        return str(why)
+    reason = difference(got, claim.quantity(reference), claim.tolerance)
+    return claim.reason(got) if reason is not None and claim.reason is not None else reason
+
+
+def _same_mistake(claim: Claim, answers: Answers, wrong: Answers, reference: Answers) -> bool:
+    """Whether a misconception fails this claim, and in the same way as the answer does."""
+    try:
+        theirs = claim.quantity(wrong)
+    except CannotJudge as why:
+        try:
+            claim.quantity(answers)
+        except CannotJudge as own:
+            return own.key == why.key and own.key[0] != "missing"
+        return False
+    if difference(theirs, claim.quantity(reference), claim.tolerance) is None:
+        return False
+    try:
+        return difference(claim.quantity(answers), theirs, claim.tolerance) is None
+    except CannotJudge:
+        return False
+
+
+def difference(got: Any, want: Any, tolerance: float) -> str | None:
+    """What sets two quantities apart, in words that do not give the right one away; None where they agree."""
+    if isinstance(want, tuple):
+        for one, other in zip(got, want, strict=True):
+            if (reason := difference(one, other, tolerance)) is not None:
+                return reason
+        return None
+    if isinstance(want, dict):
+        if got.keys() != want.keys():
+            return f"the keys are {sorted(got)}, but should be {sorted(want)}"
+        return difference(tuple(got[k] for k in want), tuple(want.values()), tolerance)
+    if isinstance(want, Tensor):
+        return _tensor_difference(got, want, tolerance)
+    if isinstance(want, int | float) and not isinstance(want, bool):
+        agree = math.isclose(got, want, rel_tol=tolerance if isinstance(want, float) else 0, abs_tol=0)
+        return None if agree else f"{got} is not right"
+    return None if got == want else f"{got} is not right" if got is not None else "nothing happened"
+
+
+def _tensor_difference(got: Tensor, want: Tensor, tolerance: float) -> str | None:
+    if got.shape != want.shape:
+        return f"the shape is {tuple(got.shape)}, but should be {tuple(want.shape)}"
+    got, want = got.double(), want.double()
+    finite = torch.isfinite(want)
+    scale = want[finite].abs().max().item() if finite.any() else 0.0
+    wrong = ~((got == want) | ((got - want).abs() <= tolerance * max(scale, 1e-3)))
+    if not wrong.any():
+        return None
+    if not got[torch.isfinite(got)].any():
+        return "all the numbers are zero"
+    count = f"{int(wrong.sum())} of {wrong.numel()} numbers differ"
+    solid = want.abs() > 1e-3 * scale
+    ratios = got[solid] / want[solid]
+    factor = ratios.mean().item() if solid.any() else math.nan
+    if math.isfinite(factor) and solid.any() and (ratios - factor).abs().max() <= 1e-3 * abs(factor):
+        return f"every number is {factor:.4g} times what it should be"
+    where = tuple(wrong.nonzero()[0].tolist())
+    return f"{count}, the first at index {where}" if wrong.dim() else "the number is not right"
+
+
+def _error_sentence(record: dict) -> str:
+    line = record.get("line")
+    place = f", in `{line['function']}`, line {line['number']}: `{line['source']}`" if line else ""
+    message = f": {record['error']}" if record["error"] else ""
+    return f"{record['says']} raised {record['type']}{message}{place}"
+
+
+def _picture(claim: Claim, answers: Answers, reference: Answers) -> tuple[Tensor, Tensor] | None:
+    if claim.picture is None:
+        return None
+    try:
+        return claim.picture(answers), claim.picture(reference)
+    except CannotJudge:
+        return None
+
+
+def _words(value: dict) -> str:
+    if value["kind"] == "tensor":
+        return "a tensor"
+    if value["kind"] == "NoneType":
+        return "None (did a `return` get lost?)"
+    if value["kind"] == "other":
+        return value["words"]
+    return f"a {value['kind']}"
+
+
+def _is_float(dtype: str) -> bool:
+    return "float" in dtype
