@@ -1,4 +1,4 @@
-"""One look for every figure of the book.
+r"""One look for every figure of the book.
 
 A page imports this module once, draws with matplotlib, and hands the figure over with a name and a description:
 
@@ -19,7 +19,7 @@ A page imports this module once, draws with matplotlib, and hands the figure ove
 
 The figure becomes inline SVG. Its colours are variables of the page, so it changes with the light and the dark theme;
 its words are paths, so it looks the same on every machine; and the same figure gives the same bytes. Inside a string
-with mathematics write $\\to$ and $\\sqrt{d}$ rather than → and √: there matplotlib has no second font to turn to.
+with mathematics write $\to$ and $\sqrt{d}$ rather than → and √: there matplotlib has no second font to turn to.
 `number` does for numbers in prose what `glue_figure` does for figures.
 """
 
