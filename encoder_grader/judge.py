@@ -16,7 +16,6 @@ from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.plan import Plan
 from encoder_grader.verdict import Result, Verdict
 
-
 class CannotJudge(Exception):
     """An answer in which there is nothing to compare; `key` tells whether two answers fail alike."""
 
@@ -76,7 +75,9 @@ class Answers:
         return CannotJudge(_error_sentence(record), ("raised", record["type"], record["error"], says))
 
     def _read(self, value: dict, expected: dict | None, says: str) -> Any:
-        if expected is not None and value["kind"] != expected["kind"]:
+        if value["kind"] == "tensor" and expected is not None and expected["kind"] != "tensor":
+            value = self._plain(value)
+        if expected is not None and _kind(value) != _kind(expected):
             raise CannotJudge(f"{says} is {_words(value)}, but should be {_words(expected)}", ("kind", value["kind"]))
         if value["kind"] == "tensor":
             return self._tensor(value, expected, says)
@@ -96,6 +97,15 @@ class Answers:
         if value["kind"] == "other":
             raise CannotJudge(f"{says} is {value['words']}, which cannot be compared", ("other", value["words"]))
         return value.get("value")
+
+    def _plain(self, value: dict) -> dict:
+        """A small tensor of whole numbers, or of one number, as the plain Python that an exercise asks for."""
+        tensor = self.recording.tensors[value["key"]]
+        if tensor.dim() == 0:
+            return {"kind": "number", "value": tensor.item()}
+        if tensor.dim() == 1 and not tensor.dtype.is_floating_point:
+            return {"kind": "tuple", "parts": [{"kind": "number", "value": number} for number in tensor.tolist()]}
+        return value
 
     def _tensor(self, value: dict, expected: dict | None, says: str) -> Tensor:
         if expected is not None:
@@ -266,6 +276,10 @@ def _picture(claim: Claim, answers: Answers, reference: Answers) -> tuple[Tensor
         return claim.picture(answers), claim.picture(reference)
     except CannotJudge:
         return None
+
+
+def _kind(value: dict) -> str:
+    return "tuple" if value["kind"] == "list" else value["kind"]  # either will do where the other is expected
 
 
 def _words(value: dict) -> str:
