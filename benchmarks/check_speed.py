@@ -1,0 +1,54 @@
+"""How long a learner waits for `check`, beside the bare work: each exercise's reference as the answer, and the import.
+
+    python benchmarks/check_speed.py
+
+For every exercise: the median seconds of `verdict_on` for a right and for a wrong answer (a wrong one is compared with
+all misconceptions), beside the bare plan (the learner's code once, the reference once), and their ratio.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from encoder_grader.checking import LOCAL_SEED, verdict_on
+from encoder_grader.collect import collect
+from encoder_grader.exercise import chapters, exercises
+
+RUNS = 7
+
+
+def median(call) -> float:
+    """The median seconds of a call, after one that warms up."""
+    call()
+    times = []
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def importing(statement: str) -> float:
+    """The median seconds of a fresh interpreter that runs one statement."""
+    return median(lambda: subprocess.run([sys.executable, "-c", statement], check=True))
+
+
+def main() -> None:
+    torch, both = importing("import torch"), importing("import torch; from encoder_grader import check")
+    print(f"import torch {torch:.2f} s, with check {both:.2f} s, so check adds {both - torch:.2f} s\n")
+    print(f"{'exercise':34} {'bare ms':>8} {'right ms':>9} {'ratio':>6} {'wrong ms':>9} {'ratio':>6}")
+    for exercise in (e for chapter in chapters() for e in exercises(chapter)):
+        plan, wrong = exercise.challenge(LOCAL_SEED), exercise.reference | exercise.misconceptions[0].answer
+        bare = 2 * median(lambda e=exercise, p=plan: collect(p, e.reference))
+        right = median(lambda e=exercise: verdict_on(e.name, e.reference))
+        failing = median(lambda e=exercise, w=wrong: verdict_on(e.name, w))
+        row = f"{exercise.name:34} {bare * 1e3:8.2f} {right * 1e3:9.2f} {right / bare:6.2f}"
+        print(f"{row} {failing * 1e3:9.2f} {failing / bare:6.2f}")
+
+
+if __name__ == "__main__":
+    main()
