@@ -92,31 +92,31 @@ ONE_HOT_LOOKUP = Exercise(
         Misconception(
             "vocabulary_first",
             "you put the vocabulary on the axis before the tokens: it belongs on the last one",
-            "“A word picks a row” in chapter 1",
+            "“Lookup as a product” in chapter 1",
             {"one_hot": lambda ids, vocab_size: one_hot(ids, vocab_size).transpose(-1, -2)},
         ),
         Misconception(
             "shifted",
             "your 1 stands one column after the id: ids count from 0",
-            "“A word picks a row” in chapter 1",
+            "“Lookup as a product” in chapter 1",
             {"one_hot": lambda ids, vocab_size: one_hot((ids + 1) % vocab_size, vocab_size)},
         ),
         Misconception(
             "last_use",
             "each use of a row overwrites what an earlier use left there: they add up",
-            "“What the table learns” in chapter 1",
+            "“Which rows learn” in chapter 1",
             {"table_gradient": _last_use_only},
         ),
         Misconception(
             "mean_of_uses",
             "you average over the uses of a row: they add up",
-            "“What the table learns” in chapter 1",
+            "“Which rows learn” in chapter 1",
             {"table_gradient": _mean_of_uses},
         ),
         Misconception(
             "first_sentence",
             "only the first sentence of the batch reaches your gradient",
-            "“What the table learns” in chapter 1",
+            "“Which rows learn” in chapter 1",
             {"table_gradient": _first_sentence_only},
         ),
     ),
@@ -262,37 +262,37 @@ TOKEN_EMBEDDING = Exercise(
         Misconception(
             "no_scale",
             "you left out the factor √d_model",
-            "“The factor √d_model” in chapter 1",
+            "“Why √d_model” in chapter 1",
             _tokens(scale=lambda d_model: 1.0),
         ),
         Misconception(
             "divided",
             "you divided by √d_model: the rows start small and have to grow",
-            "“The factor √d_model” in chapter 1",
+            "“Why √d_model” in chapter 1",
             _tokens(scale=lambda d_model: d_model**-0.5),
         ),
         Misconception(
             "scaled_by_width",
             "you multiplied by d_model: its square root is missing",
-            "“The factor √d_model” in chapter 1",
+            "“Why √d_model” in chapter 1",
             _tokens(scale=float),
         ),
         Misconception(
             "default_init",
             "your weights are drawn from N(0, 1), nn.Embedding's default",
-            "“The factor √d_model” in chapter 1",
+            "“Why √d_model” in chapter 1",
             _tokens(std=lambda d_model: 1.0),
         ),
         Misconception(
             "std_is_variance",
             "you passed the variance 1/d_model where the standard deviation belongs",
-            "“The factor √d_model” in chapter 1",
+            "“Why √d_model” in chapter 1",
             _tokens(std=lambda d_model: 1 / d_model),
         ),
         Misconception(
             "xavier",
             "your weights are drawn from Xavier's uniform distribution",
-            "“The factor √d_model” in chapter 1",
+            "“Why √d_model” in chapter 1",
             _tokens(uniform=True),
         ),
         Misconception(
@@ -304,19 +304,19 @@ TOKEN_EMBEDDING = Exercise(
         Misconception(
             "padding_ignored",
             "`pad_id` changes nothing in your module",
-            "“The row of the padding” in chapter 1",
+            "“Padding” in chapter 1",
             _tokens(ignore_pad=True),
         ),
         Misconception(
             "padding_is_always_0",
             "your padding row is always row 0, whatever `pad_id` says",
-            "“The row of the padding” in chapter 1",
+            "“Padding” in chapter 1",
             _tokens(zero_id=0),
         ),
         Misconception(
             "padding_row_learns",
             "the padding row starts as zero, but it gets a gradient and will not stay so",
-            "“The row of the padding” in chapter 1",
+            "“Padding” in chapter 1",
             {"TokenEmbedding": _PaddingByMask},
         ),
     ),
@@ -567,7 +567,7 @@ def _convolution(**switches):
     return {"as_convolution": convert}
 
 
-CONVOLUTION_SECTION = "“The same as a convolution” in chapter 1"
+CONVOLUTION_SECTION = "“The same as a strided convolution” in chapter 1"
 PROJECTION_SECTION = "“The projection” in chapter 1"
 
 PATCH_EMBEDDING = Exercise(
@@ -700,6 +700,7 @@ def _shapes_challenge(seed: int) -> Plan:
     return plan
 
 
+COUNTING = "“Counting” in chapter 1"
 GRID_SECTION = "“The grid” in chapter 1"
 
 SHAPES = Exercise(
@@ -757,19 +758,19 @@ SHAPES = Exercise(
         Misconception(
             "no_bias",
             "you left out the bias",
-            PROJECTION_SECTION,
+            COUNTING,
             _shapes(parameters=lambda n, p, d_model: p * d_model),
         ),
         Misconception(
             "one_for_each_patch",
             "you gave each patch a projection of its own: all share one",
-            PROJECTION_SECTION,
+            COUNTING,
             _shapes(parameters=lambda n, p, d_model: n * (p * d_model + d_model)),
         ),
         Misconception(
             "bias_per_patch_entry",
             "your bias has an entry for each pixel of a patch: it is added after the projection",
-            PROJECTION_SECTION,
+            COUNTING,
             _shapes(parameters=lambda n, p, d_model: p * d_model + p),
         ),
     ),
