@@ -4,8 +4,8 @@
 def add_download_link(app, pagename, templatename, context, doctree):
     if pagename.startswith("exercises/") and context.get("sourcename"):
         source = context["pathto"]("_sources/" + context["sourcename"], 1)
-        link = f'<p class="notebook-download"><a href="{source}" download>Download this notebook</a> and open it in JupyterLab.</p>'
-        context["body"] = context["body"].replace("</h1>", "</h1>\n" + link, 1)
+        link = f'<a href="{source}" download>Download this notebook</a> and open it in JupyterLab.'
+        context["body"] = context["body"].replace("</h1>", f'</h1>\n<p class="notebook-download">{link}</p>', 1)
 
 
 def setup(app):
