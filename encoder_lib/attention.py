@@ -13,7 +13,14 @@ from encoder_lib._checks import check_dropout, check_positive, check_width
 
 
 def padding_mask(ids: Int[Tensor, "batch seq_k"], pad_id: int) -> Bool[Tensor, "batch 1 1 seq_k"]:
-    """Allow every key but the padding: (batch, seq_k) to (batch, 1, 1, seq_k), for all heads and queries.
+    """Allow every key but the padding, for all heads and all queries.
+
+    Args:
+        ids: (batch, seq_k).
+        pad_id: the id that marks padding.
+
+    Returns:
+        (batch, 1, 1, seq_k), True = may attend.
 
     Source: book chapter 3.
     """
@@ -23,7 +30,18 @@ def padding_mask(ids: Int[Tensor, "batch seq_k"], pad_id: int) -> Bool[Tensor, "
 def causal_mask(
     seq_q: int, seq_k: int | None = None, device: torch.device | str | None = None
 ) -> Bool[Tensor, "seq_q seq_k"]:
-    """Allow query i the keys 0 to i: (seq_q, seq_k), with seq_k = seq_q unless given.
+    """Allow query i the keys 0 to i: the present and the past.
+
+    Args:
+        seq_q: the number of queries.
+        seq_k: the number of keys, or None for as many as queries.
+        device: where the mask is made, or None for torch's default.
+
+    Returns:
+        (seq_q, seq_k), True = may attend.
+
+    Raises:
+        ValueError: a length is below 1.
 
     Source: Vaswani et al. 2017, section 3.2.3; book chapter 3.
     """
@@ -33,7 +51,13 @@ def causal_mask(
 
 
 def combine_masks(*masks: Tensor | None) -> Tensor | None:
-    """Allow what every mask allows; None stands for a mask that allows all.
+    """Allow what every mask allows.
+
+    Args:
+        masks: boolean masks that broadcast together; None stands for one that allows all.
+
+    Returns:
+        the mask of the shape they broadcast to, or None if all are None.
 
     Raises:
         ValueError: a mask is not boolean, or the masks do not broadcast.
@@ -97,7 +121,14 @@ def scaled_dot_product_attention(
 
 
 def split_heads(x: Float[Tensor, "batch seq d_model"], num_heads: int) -> Float[Tensor, "batch num_heads seq d_k"]:
-    """Cut the last axis into heads: (batch, seq, d_model) to (batch, num_heads, seq, d_k).
+    """Cut the last axis into heads.
+
+    Args:
+        x: (batch, seq, d_model).
+        num_heads: the number of heads; it divides d_model.
+
+    Returns:
+        (batch, num_heads, seq, d_k) with d_k = d_model / num_heads.
 
     Raises:
         ValueError: d_model is not divisible by num_heads.
@@ -111,7 +142,13 @@ def split_heads(x: Float[Tensor, "batch seq d_model"], num_heads: int) -> Float[
 
 
 def merge_heads(x: Float[Tensor, "batch num_heads seq d_k"]) -> Float[Tensor, "batch seq d_model"]:
-    """Put the heads side by side again: (batch, num_heads, seq, d_k) to (batch, seq, d_model).
+    """Put the heads side by side again.
+
+    Args:
+        x: (batch, num_heads, seq, d_k).
+
+    Returns:
+        (batch, seq, d_model) with d_model = num_heads·d_k.
 
     Source: Vaswani et al. 2017, section 3.2.2; book chapter 3.
     """

@@ -14,6 +14,12 @@ from encoder_lib._checks import check_positive
 def tokenize(text: str) -> list[str]:
     """Split a text into lower-case words and punctuation marks.
 
+    Args:
+        text: in any language that puts spaces between words.
+
+    Returns:
+        the tokens, in order.
+
     Source: book chapter 1.
     """
     return re.findall(r"\w+|[^\w\s]", text.lower())
@@ -45,6 +51,9 @@ class Vocabulary:
     def encode(self, sentences: Sequence[str]) -> Int[Tensor, "batch seq"]:
         """Turn sentences into ids, the shorter ones padded on the right to the length of the longest.
 
+        Args:
+            sentences: one text for each row of the batch.
+
         Returns:
             (batch, seq) of int64; a word that the vocabulary lacks becomes `unk_id`.
 
@@ -59,6 +68,12 @@ class Vocabulary:
 
     def decode(self, ids: Int[Tensor, "batch seq"]) -> list[str]:
         """Turn ids back into one text a row, without the padding.
+
+        Args:
+            ids: (batch, seq) of whole numbers.
+
+        Returns:
+            one text for each row, its tokens joined by spaces.
 
         Raises:
             ValueError: an id lies outside the vocabulary.

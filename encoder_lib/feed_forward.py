@@ -14,6 +14,12 @@ from encoder_lib._checks import check_dropout, check_positive, check_width
 def relu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     r"""Keep what is positive: $\mathrm{ReLU}(x) = \max(0, x)$, entry by entry.
 
+    Args:
+        x: any shape.
+
+    Returns:
+        the shape of x.
+
     Source: Vaswani et al. 2017, section 3.3; book chapter 5.
     """
     return x.masked_fill(x <= 0, 0.0)  # at 0 the gradient is 0, as in torch
@@ -93,6 +99,12 @@ class FeedForward(nn.Module):
 def count_parameters(module: nn.Module) -> int:
     """Count the trainable numbers of a module, each shared one once.
 
+    Args:
+        module: whose parameters are counted.
+
+    Returns:
+        their number.
+
     Source: book chapter 5.
     """
     return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
@@ -106,6 +118,9 @@ def multiply_adds(module: nn.Module, *inputs: Tensor) -> int:
     Args:
         module: what to call.
         inputs: what to call it with.
+
+    Returns:
+        their number, for the whole batch.
 
     Source: book chapter 5.
     """

@@ -68,6 +68,12 @@ class EncoderLayer(nn.Module):
 
     $x \leftarrow \mathrm{AddNorm}(x, \mathrm{MultiHead})$, then $x \leftarrow \mathrm{AddNorm}(x, \mathrm{FFN})$.
 
+    Args:
+        config: sizes and choices.
+
+    Raises:
+        ValueError: when called, x has another width, or the mask does not fit.
+
     Source: Vaswani et al. 2017, section 3.1; book chapter 6.
     """
 

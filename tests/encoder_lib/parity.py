@@ -2,8 +2,8 @@
 
 import torch
 
-# about ten times the largest difference seen; the entries compared are of the order of 1 to 100
-TOLERANCE = {torch.float32: dict(rtol=1e-4, atol=2e-5), torch.float64: dict(rtol=1e-11, atol=1e-12)}
+# a few times the largest difference seen; gradients reach 60
+TOLERANCE = {torch.float32: dict(rtol=1e-4, atol=2e-5), torch.float64: dict(rtol=1e-12, atol=2e-13)}
 
 
 def assert_parity(actual: torch.Tensor, expected: torch.Tensor, what: str = "outputs") -> None:
