@@ -72,6 +72,23 @@ class Stamp:
 
 
 @contextmanager
+def stderr_into(log):
+    """Send what this process and the kernels it starts say on stderr to a log."""
+    log = BUILD / "logs" / log
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with open(log, "wb") as out:
+        os.dup2(out.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+@contextmanager
 def alone():
     """Let one command at a time write to _build and exercises, so that `make -j` and two terminals are safe."""
     BUILD.mkdir(exist_ok=True)
@@ -177,9 +194,10 @@ def grade(folder=SAMPLE_CLASS):
     if folder == SAMPLE_CLASS:
         sample_class()
     failures = []
-    for result in grade_class(ROOT, folder):
-        print(result, flush=True)
-        failures += [result] if result.failure else []
+    with stderr_into("grade.log"):
+        for result in grade_class(ROOT, folder):
+            print(result, flush=True)
+            failures += [result] if result.failure else []
     print(f"\n{grades_table(ROOT, folder)}")
     print(f"Grades:   {os.path.relpath(folder / 'grades.csv')}")
     print(f"Feedback: {os.path.relpath(folder / 'feedback')}/<student>/<assignment>/")

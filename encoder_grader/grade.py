@@ -117,10 +117,10 @@ def marks(course: NbGraderAPI, assignment: str, student: str) -> list:
 
 
 def reason(log: str) -> str:
-    """The sentence of nbgrader's log that says what went wrong: the first exception's, or its last error."""
-    exceptions = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception|Died)\w*: .*$", log, flags=re.MULTILINE)
+    """The sentence of nbgrader's log that says what went wrong: its last logged exception's, or its first error."""
+    exceptions = re.findall(r"^ +(?:\w+\.)*(\w*(?:Error|Exception)\w*: .*)$", log, flags=re.MULTILINE)
     errors = re.findall(r"^\[ERROR\] (.*)$", log, flags=re.MULTILINE)
-    return (exceptions or errors[-1:] or ["nbgrader gave no reason"])[0]
+    return (exceptions[-1:] or errors or ["nbgrader gave no reason"])[0]
 
 
 def keep_log(root: Path, result: dict, assignment: str, student: str) -> None:
