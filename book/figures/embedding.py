@@ -4,7 +4,7 @@ import figure_style as style
 import numpy as np
 from matplotlib.patches import Rectangle
 
-WIDTH = 4.6  # inches: fits a phone without scrolling
+WIDTH = 4.5  # inches: fits a phone without scrolling
 PATCH, SIDE = 16, 14  # pixels along a patch, patches along the photograph
 
 
@@ -36,6 +36,34 @@ def _mark_patch(ax, number, color, **options):
     row, column = divmod(number, SIDE)
     corner = (column * PATCH - 0.5, row * PATCH - 0.5)
     ax.add_patch(Rectangle(corner, PATCH, PATCH, fill=False, edgecolor=color, **{"linewidth": 2} | options))
+
+
+def overview(tokens, one_hot, x_words, photograph, patches, x_patches, columns):
+    """Words above, the photograph below: pieces, their rows, and the first columns of X."""
+    fig = style.plt.figure(figsize=(WIDTH, 3.75), layout="constrained")
+    axes = fig.add_gridspec(2, 3, height_ratios=[1, 1.12]).subplots()
+    for place in range(len(one_hot)):
+        token, color = (tokens[place], style.INK) if place < len(tokens) else ("<pad>", style.MUTED)
+        axes[0, 0].text(0.5, place, token, ha="center", va="center", color=color)
+    axes[0, 0].set(xlim=(0, 1), ylim=(len(one_hot) - 0.5, -0.5))
+    _frame(axes[0, 0])
+    axes[0, 1].imshow(one_hot, cmap=style.MAGNITUDE, vmin=0, vmax=1.2, aspect="auto")
+    _frame(axes[0, 1])
+    _signed(axes[0, 2], x_words[:, :columns], np.abs(x_words).max(), aspect="auto")
+
+    _picture(axes[1, 0], photograph, aspect="auto")
+    _grid(axes[1, 0], color="white", linewidth=0.5, alpha=0.7)
+    _picture(axes[1, 1], patches, aspect="auto")
+    _signed(axes[1, 2], x_patches[:, :columns], np.abs(x_patches).max(), aspect="auto")
+
+    for ax, title in zip(axes[0], ("words", "one-hot rows O", "X"), strict=True):
+        ax.set_title(title)
+    for ax, title in zip(axes[1], ("patches", "rows of pixels P", "X"), strict=True):
+        ax.set_title(title)
+    for ax, values in ((axes[0, 1], one_hot), (axes[0, 2], x_words), (axes[1, 1], patches), (axes[1, 2], x_patches)):
+        ax.set_xlabel(f"{values.shape[0]} × {values.shape[1]}")
+    axes[1, 0].set_xlabel("14 × 14 pieces")
+    return fig
 
 
 def one_hot_product(tokens, words, one_hot, table, x, word):
@@ -95,16 +123,15 @@ def sizes_against_width(widths, runs, positions):
     return fig
 
 
-def words_beside_positions(panels, tokens, columns):
-    """panels: title → (sums, words, positions), each (seq, d_model); every panel has its own colour scale."""
+def words_beside_positions(panels, likeness, tokens, columns):
+    """panels: title → (seq, d_model); every panel has its own colour scale, and one line of likeness above it."""
     fig, axes = style.figure(WIDTH, 1.6 * len(panels) + 0.2, rows=len(panels), layout="constrained")
-    for ax, (title, (sums, words, positions)) in zip(axes, panels.items(), strict=True):
+    for ax, (title, sums), remark in zip(axes, panels.items(), likeness, strict=True):
         _signed(ax, sums[:, :columns], np.abs(sums[:, :columns]).max(), aspect="auto")
         ax.set_yticks(range(len(tokens)), tokens)
         ax.tick_params(length=0)
         ax.set_title(title)
-        like = [np.corrcoef(sums.flatten(), part.flatten())[0, 1] for part in (words, positions)]
-        ax.set_title(f"words {like[0]:.2f} · positions {like[1]:.2f}", loc="right", fontsize=9.5)
+        ax.set_title(remark, loc="right", fontsize=9.5)
     axes[-1].set_xlabel(f"the first {columns} entries of each row")
     return fig
 
