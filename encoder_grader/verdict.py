@@ -79,7 +79,7 @@ class Verdict:
         box = f"border-left:4px solid {colour};padding:.3em .9em;margin:.4em 0;max-width:52em"
         points = f"<span style='color:{colour};white-space:nowrap'>{self.points:g} of {self.maximum:g} points</span>"
         return (
-            f"<div role='group' aria-label='{html.escape(self.heading)}' style='{box}'>"
+            f"<div class='verdict' role='group' aria-label='{html.escape(self.heading)}' style='{box}'>"
             f"<div style='font-weight:600;margin-bottom:.2em'>{html.escape(self.title)} {points}</div>{rows}{notes}</div>"
         )
 
