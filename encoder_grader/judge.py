@@ -16,6 +16,7 @@ from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.plan import Plan
 from encoder_grader.verdict import Result, Verdict
 
+
 class CannotJudge(Exception):
     """An answer in which there is nothing to compare; `key` tells whether two answers fail alike."""
 

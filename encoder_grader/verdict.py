@@ -78,10 +78,9 @@ class Verdict:
         colour = GREEN if self.points == self.maximum else RED if self.points == 0 else AMBER
         box = f"border-left:4px solid {colour};padding:.3em .9em;margin:.4em 0;max-width:52em"
         points = f"<span style='color:{colour};white-space:nowrap'>{self.points:g} of {self.maximum:g} points</span>"
-        return (
-            f"<div class='verdict' role='group' aria-label='{html.escape(self.heading)}' style='{box}'>"
-            f"<div style='font-weight:600;margin-bottom:.2em'>{html.escape(self.title)} {points}</div>{rows}{notes}</div>"
-        )
+        head = f"<div style='font-weight:600;margin-bottom:.2em'>{html.escape(self.title)} {points}</div>"
+        label = html.escape(self.heading)
+        return f"<div class='verdict' role='group' aria-label='{label}' style='{box}'>{head}{rows}{notes}</div>"
 
 
 NOTE = "margin-top:.4em;opacity:.8"
