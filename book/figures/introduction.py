@@ -126,29 +126,29 @@ def chapter_map():
 
 
 def running_example():
-    """The cat on its patch grid, and the two sentences as rows of ids with the padding hatched."""
-    fig, (left, right) = style.figure(style.COLUMN, 2.5, 1, 2, layout="none")
-    left.set_position([0.0, 0.02, 0.34, 0.96])
-    left.imshow(cat_image()[0, 0].numpy(), cmap="gray", vmin=0, vmax=1, extent=(0, GRID, GRID, 0))
+    """The cat on its patch grid, and under it the two sentences as rows of numbers, the padding hatched."""
+    fig, (top, bottom) = style.figure(4.6, 4.1, 2, 1, layout="none")
+    top.set_position([0.0, 0.44, 1.0, 0.55])
+    top.imshow(cat_image()[0, 0].numpy(), cmap="gray", vmin=0, vmax=1, extent=(0, GRID, GRID, 0))
     for line in range(1, GRID):
-        left.axhline(line, color="#ffffff", linewidth=0.5, alpha=0.55)
-        left.axvline(line, color="#ffffff", linewidth=0.5, alpha=0.55)
-    left.set_axis_off()
+        top.axhline(line, color="#ffffff", linewidth=0.5, alpha=0.55)
+        top.axvline(line, color="#ffffff", linewidth=0.5, alpha=0.55)
+    top.set_axis_off()
 
     words = vocabulary()
     ids = words.encode(SENTENCES)
-    right.set_position([0.37, 0.0, 0.63, 1.0])
-    right.set_axis_off()
-    right.set(xlim=(0, ids.shape[1]), ylim=(2.6, 0))
+    bottom.set_position([0.0, 0.0, 1.0, 0.42])
+    bottom.set_axis_off()
+    bottom.set(xlim=(0, ids.shape[1]), ylim=(2.5, 0))
     for row, (sentence, numbers) in enumerate(zip(SENTENCES, ids.tolist(), strict=True)):
         tokens = sentence.split() + ["padding"] * (len(numbers) - len(sentence.split()))
         for column, (token, number) in enumerate(zip(tokens, numbers, strict=True)):
             padded = number == words.pad_id
             colour = style.PADDING if padded else style.EMBEDDING
-            y = 0.42 + 1.15 * row
-            right.text(column + 0.5, y, token, ha="center", color=style.MUTED if padded else style.INK)
-            right.add_patch(Rectangle((column + 0.06, y + 0.12), 0.88, 0.5, facecolor="none", edgecolor=colour,
-                                      linewidth=1.4, hatch="////" if padded else None))
+            y = 0.5 + 1.2 * row
+            bottom.text(column + 0.5, y, token, ha="center", color=style.MUTED if padded else style.INK)
+            bottom.add_patch(Rectangle((column + 0.06, y + 0.12), 0.88, 0.5, facecolor="none", edgecolor=colour,
+                                       linewidth=1.4, hatch="////" if padded else None))
             if not padded:
-                right.text(column + 0.5, y + 0.38, number, ha="center", va="center", color=colour, fontweight="bold")
+                bottom.text(column + 0.5, y + 0.38, number, ha="center", va="center", color=colour, fontweight="bold")
     return fig
