@@ -111,7 +111,7 @@ def scaled_dot_product_attention(
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., seq_q, seq_k)
     if mask is not None:
         _check_mask(mask, scores.shape)
-        # not -inf: a row of nothing else would give NaN, in the gradients even when it is overwritten
+        # not -inf: a row of nothing else would be NaN on its way, in values and in gradients
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     weights = scores.softmax(dim=-1)  # (..., seq_q, seq_k)
     if mask is not None:
@@ -230,7 +230,7 @@ def _fused_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
         return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
     _check_mask(mask, (*query.shape[:-1], key.shape[-2]))
     attends = mask.any(dim=-1, keepdim=True)  # (..., seq_q, 1)
-    # the kernels of different devices disagree on rows without a key: give them all keys, then take zero
+    # torch's kernels disagree on a row without a key (zeros or NaN): give it all keys, then take zero
     context = F.scaled_dot_product_attention(query, key, value, mask | ~attends, dropout_p=dropout)
     return context.masked_fill(~attends, 0.0)  # (batch, num_heads, seq_q, d_k)
 

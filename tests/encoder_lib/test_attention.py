@@ -120,6 +120,13 @@ def test_large_scores_do_not_overflow():
     torch.testing.assert_close(weights.sum(-1), torch.ones(BATCH, NUM_HEADS, SEQ_Q))
 
 
+def test_scores_below_any_usual_stand_in_for_minus_infinity_still_beat_a_masked_key():
+    query, key = torch.tensor([[1e12]]), torch.tensor([[-1.0], [-1.0], [0.0]])
+    mask = torch.tensor([True, True, False])
+    _, weights = scaled_dot_product_attention(query, key, torch.eye(3), mask)
+    assert weights.tolist() == [[0.5, 0.5, 0.0]]
+
+
 def test_the_order_of_keys_does_not_matter():
     query, key, value = inputs()
     mask, order = some_mask(), torch.randperm(SEQ_K)
@@ -269,10 +276,29 @@ def test_a_query_that_may_attend_to_nothing_gets_a_zero_context(dtype, need_weig
     empty = output[0, 2], *output[1]
     for row in empty:
         assert torch.equal(row, attention.w_o.bias)
-    output.square().sum().backward()
+    with torch.autograd.set_detect_anomaly(True):  # NaN must not appear on the way either
+        torch.autograd.backward(output.square().sum())
     for name, tensor in [("x", x), *attention.named_parameters()]:
         assert tensor.grad.isfinite().all(), name
     assert x.grad[1].count_nonzero() == 0  # a sequence that nobody looks at
+
+
+def test_the_fused_kernel_never_sees_a_query_without_a_key(monkeypatch):
+    """Some of torch's kernels answer such a row with NaN, the CPU's with zeros: do not depend on it."""
+    seen = []
+    kernel = F.scaled_dot_product_attention
+
+    def watched(query, key, value, attn_mask, **options):
+        seen.append(attn_mask)
+        return kernel(query, key, value, attn_mask, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", watched)
+    mask = some_mask()
+    mask[0, :, 2] = False
+    attention_with_biases()(torch.randn(BATCH, SEQ_Q, D_MODEL), torch.randn(BATCH, SEQ_K, D_MODEL), mask=mask)
+    assert len(seen) == 1
+    assert seen[0].any(-1).all()
+    assert torch.equal(seen[0][1], mask[1])
 
 
 @pytest.mark.parametrize("need_weights", [True, False], ids=["explicit", "fused"])

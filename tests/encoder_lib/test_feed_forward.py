@@ -67,6 +67,9 @@ def test_dropout_falls_between_the_two_maps_in_training_only():
     network = FeedForward(D_MODEL, D_MODEL, dropout=0.25)
     nn.init.zeros_(network.linear_1.weight)
     nn.init.ones_(network.linear_1.bias)
+    nn.init.zeros_(network.linear_2.weight)
+    nn.init.ones_(network.linear_2.bias)
+    assert (network.train()(torch.randn(101, 103, D_MODEL)) == 1).all()  # nothing is dropped from the result
     network.linear_2 = nn.Identity()  # to see what enters it
     x = torch.randn(101, 103, D_MODEL)
     dropped = network.train()(x)
