@@ -24,8 +24,8 @@ DOUBLE = """def double(a):
 
 
 def cell(make, name, source, **kind):
-    nbgrader = {"schema_version": 3, "grade_id": name, "grade": False, "solution": False, "locked": False, "task": False}
-    cell = make(source, metadata={"nbgrader": nbgrader | kind})
+    no = {"grade": False, "solution": False, "locked": False, "task": False}
+    cell = make(source, metadata={"nbgrader": {"schema_version": 3, "grade_id": name, **no, **kind}})
     cell.id = name
     return cell
 
