@@ -31,15 +31,15 @@ class Recording:
     called: list[str] = field(default_factory=list)
 
 
-def collect(plan, namespace: dict, given: dict | None = None) -> Recording:
-    """Carry out `plan` (its `steps`, `tensors` and `watch`) on the answers found in `namespace`.
+def collect(plan, namespace: dict) -> Recording:
+    """Carry out `plan` (its `steps`, `tensors`, `watch` and `given`) on the answers found in `namespace`.
 
     Never raises for what the learner's code does: an error becomes the record of its step, and the steps that need its
     result are recorded as blocked. Random states, default dtype and device, grad mode and the streams are as before
     when it returns.
     """
     recording = Recording()
-    runner = _Runner(plan, namespace, given or {}, recording)
+    runner = _Runner(plan, namespace, recording)
     out = _BoundedText()
     watch = _Watch(plan.watch)
     with _clean_state(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
@@ -65,8 +65,8 @@ class _Blocked(Exception):
 
 
 class _Runner:
-    def __init__(self, plan, namespace: dict, given: dict, recording: Recording):
-        self.plan, self.namespace, self.given, self.recording = plan, namespace, given, recording
+    def __init__(self, plan, namespace: dict, recording: Recording):
+        self.plan, self.namespace, self.recording = plan, namespace, recording
         self.results: list = []  # the value of each step, or a _Blocked
 
     def carry_out(self, step: dict) -> dict:
@@ -99,7 +99,7 @@ class _Runner:
         return self.namespace[step["name"]]
 
     def do_given(self, step):
-        return self.given[step["name"]]
+        return self.plan.given[step["name"]]
 
     def do_linear(self, step):
         weight, bias = self.decode(step["weight"]), self.decode(step["bias"])

@@ -32,8 +32,8 @@ class Answers:
     right kind, shape, dtype and device, and without NaN; else it raises `CannotJudge` with a sentence for the learner.
     """
 
-    def __init__(self, recording: Recording, like: Answers | None = None):
-        self.recording, self.like = recording, like
+    def __init__(self, plan: Plan, recording: Recording, like: Answers | None = None):
+        self.hidden, self.recording, self.like = plan.hidden, recording, like
         self.notes: list[str] = []
 
     def __getitem__(self, label: str) -> Any:
@@ -50,6 +50,18 @@ class Answers:
         if record["status"] in ("ok", "raised"):
             return record.get("type")
         raise self._unusable(record)
+
+    def accepts(self, label: str) -> bool:
+        """Whether a test of the learner's let its candidate pass: it neither raised nor returned False."""
+        record = self._record(label)
+        if record["status"] not in ("ok", "raised"):
+            raise self._unusable(record)
+        return record["status"] == "ok" and record["value"].get("value") is not False
+
+    def error(self, label: str) -> str:
+        """The error that the step `label` raised, as a sentence; empty where it went through."""
+        record = self._record(label)
+        return _error_sentence(record) if record["status"] == "raised" else ""
 
     def mentions(self, label: str, *words: str) -> bool:
         """Whether the message of the error that the step `label` raised contains each of the words."""
@@ -143,8 +155,8 @@ class Answers:
 
 def judge(exercise: Exercise, plan: Plan, recording: Recording) -> Verdict:
     """The verdict on what an answer did with the plan of one of the exercise's challenges."""
-    reference = Answers(collect(plan, exercise.reference))
-    answers = Answers(recording, like=reference)
+    reference = Answers(plan, collect(plan, exercise.reference))
+    answers = Answers(plan, recording, like=reference)
     called = [name for name in exercise.forbidden if name in recording.called]
     reasons: dict[str, str | None] = {}  # claim → why it does not hold
     judged: list[Claim] = []  # the claims that fail on their own account
@@ -183,7 +195,7 @@ def _recognise(
     """
     found: dict[str, tuple[tuple[int, int], Misconception]] = {}
     for misconception in exercise.misconceptions:
-        wrong = Answers(collect(plan, exercise.reference | misconception.answer), like=reference)
+        wrong = Answers(plan, collect(plan, exercise.reference | misconception.answer), like=reference)
         explained = [claim for claim in failed if _same_mistake(claim, answers, wrong, reference)]
         if not explained:
             continue

@@ -4,6 +4,7 @@ A plan is written by an exercise (`encoder_grader/exercises/`), carried out by `
 read again by `judge`. It holds no code, so that it can cross a process boundary as JSON and safetensors.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -23,6 +24,9 @@ class Plan:
     Args:
         watch: names of the functions this exercise asks the learner to write; a call of one of them is recorded.
 
+    What stays with the grader, and no step holds: `given`, the callables behind the names that steps use, and `hidden`,
+    whatever the claims need to read the results (which candidate of a bug hunt has which bug).
+
     Give a step a `label` when a claim will look at its result. Tensors that are passed to a call directly are
     stored under a name made from their shape; `tensor` gives them a name that messages can use.
     """
@@ -31,6 +35,8 @@ class Plan:
         self.steps: list[dict] = []
         self.tensors: dict[str, Tensor] = {}
         self.watch = list(watch)
+        self.given: dict[str, Callable] = {}
+        self.hidden: dict = {}
 
     def tensor(self, name: str, value: Tensor, requires_grad: bool = False) -> Ref:
         """An input, known to messages as `name`; every use gets the same fresh copy of it."""
@@ -43,8 +49,9 @@ class Plan:
         """What the learner's notebook holds under `name`."""
         return self._add("name", name, label, name=name)
 
-    def given(self, name: str) -> Ref:
-        """A callable that the grader supplies (the candidates of a bug hunt)."""
+    def give(self, name: str, value: Callable) -> Ref:
+        """A callable of the grader's to hand to the learner's code: a candidate of a bug hunt."""
+        self.given[name] = value
         return self._add("given", name, None, name=name)
 
     def linear(self, name: str, weight: Tensor, bias: Tensor | None = None) -> Ref:

@@ -1,0 +1,79 @@
+"""Exercises in which the learner writes the test: unnamed candidates, some right, each other with one hidden bug."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from encoder_grader.exercise import Claim, Exercise, Misconception
+from encoder_grader.judge import Answers
+from encoder_grader.plan import Plan
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One wrong candidate; `says` is its claim: a hint at what goes wrong that does not tell how to find it."""
+
+    name: str
+    says: str
+    candidate: Callable
+
+
+def bug_hunt(
+    name: str,
+    title: str,
+    function: str,
+    reference: Callable,
+    right: tuple[Callable, ...],
+    bugs: tuple[Bug, ...],
+    misconceptions: tuple[Misconception, ...] = (),
+    points: float = 1,
+) -> Exercise:
+    """Make the exercise: write `function(candidate)`, which passes a right candidate and fails a wrong one.
+
+    To fail a candidate is to raise any error (a failing assert), or to return False. The candidates come in an order
+    drawn from the seed, under numbers that say nothing. Each bug caught earns `points`; a test that fails one of the
+    right candidates earns nothing.
+
+    Args:
+        function: the name of the test that the learner writes.
+        reference: a test that tells them all apart.
+        right: right candidates, in different styles.
+        bugs: the wrong ones.
+    """
+    candidates = {f"right {i}": each for i, each in enumerate(right)} | {bug.name: bug.candidate for bug in bugs}
+
+    def challenge(seed: int) -> Plan:
+        plan = Plan()
+        order = torch.randperm(len(candidates), generator=torch.Generator().manual_seed(seed)).tolist()
+        for number, index in enumerate(order):
+            kind, candidate = list(candidates.items())[index]
+            label = f"candidate {number}"
+            plan.call(function, plan.give(label, candidate), label=label)
+            plan.hidden[kind] = label
+        return plan
+
+    def passes_right(a: Answers) -> tuple:
+        labels = [label for kind, label in a.hidden.items() if kind.startswith("right ")]
+        return all(a.accepts(label) for label in labels), next(filter(None, map(a.error, labels)), "")
+
+    def catches(bug: Bug) -> Claim:
+        return Claim(
+            bug.name,
+            points,
+            bug.says,
+            lambda a: a.accepts(a.hidden[bug.name]),
+            needs=("right_passes",),
+            reason=lambda _: "your test lets this one pass",
+        )
+
+    first = Claim(
+        "right_passes",
+        0,
+        f"`{function}` lets every right candidate pass",
+        passes_right,
+        reason=lambda got: "it fails a right one" + (f": {got[1]}" if got[1] else ""),
+    )
+    return Exercise(name, title, challenge, {function: reference}, (first, *map(catches, bugs)), misconceptions)
