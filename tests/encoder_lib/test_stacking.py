@@ -158,6 +158,7 @@ def test_the_encoder_equals_torch_with_gradients(dtype, norm_first, final_norm, 
         assert_parity(parameter.grad, expected_gradients[name].data, f"gradients of {name}")
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @norm_first
 def test_the_encoder_equals_torchs_fast_path(dtype, norm_first):
     """Without gradients, in eval, torch has kernels of its own; they want an even number of heads."""
