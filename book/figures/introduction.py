@@ -127,7 +127,7 @@ def chapter_map():
 
 def running_example():
     """The cat on its patch grid, and under it the two sentences as rows of numbers, the padding hatched."""
-    fig, (top, bottom) = style.figure(4.6, 4.1, 2, 1, layout="none")
+    fig, (top, bottom) = style.figure(4.1, 4.0, 2, 1, layout="none")
     top.set_position([0.0, 0.44, 1.0, 0.55])
     top.imshow(cat_image()[0, 0].numpy(), cmap="gray", vmin=0, vmax=1, extent=(0, GRID, GRID, 0))
     for line in range(1, GRID):

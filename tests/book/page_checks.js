@@ -31,7 +31,7 @@
   }
 
   function headingLeaps() {
-    const headings = all('article :is(h1, h2, h3, h4, h5, h6)').filter(e => e.checkVisibility())
+    const headings = all('main :is(h1, h2, h3, h4, h5, h6)').filter(e => e.checkVisibility())
     const levels = headings.map(e => +e.tagName[1])
     const leaps = headings.filter((e, i) => levels[i] > (i ? levels[i - 1] : 0) + 1).map(e => e.textContent)
     const titles = levels.filter(level => level === 1).length
