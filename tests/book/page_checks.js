@@ -43,7 +43,8 @@
     if (width <= innerWidth) return []
     const scrolls = e => ['auto', 'scroll', 'hidden'].includes(getComputedStyle(e).overflowX)
     const contained = e => e !== document.body && (scrolls(e) || contained(e.parentElement))
-    const culprits = all('main *').filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !contained(e.parentElement))
+    const culprits = all('main *').filter(e =>
+      e.getBoundingClientRect().right > innerWidth + 1 && !contained(e.parentElement) && !e.closest('.bd-sidebar-secondary'))
     return [`${width} px`, ...culprits.slice(0, 5).map(brief)]
   }
 
