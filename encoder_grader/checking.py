@@ -2,7 +2,7 @@
 
 import sys
 
-from encoder_grader.collect import collect
+from encoder_grader.collect import clean_state, collect
 from encoder_grader.exercise import find
 from encoder_grader.judge import judge
 from encoder_grader.verdict import Verdict
@@ -31,8 +31,9 @@ def check(name: str, namespace: dict | None = None) -> float:
 def verdict_on(name: str, namespace: dict, seed: int = LOCAL_SEED) -> Verdict:
     """The verdict on the answer that `namespace` holds, on the challenge drawn from `seed`."""
     exercise = find(name)
-    plan = exercise.challenge(seed)
-    return judge(exercise, plan, collect(plan, namespace))
+    with clean_state():
+        plan = exercise.challenge(seed)
+        return judge(exercise, plan, collect(plan, namespace))
 
 
 def _show(verdict: Verdict) -> None:

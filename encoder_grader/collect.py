@@ -6,6 +6,7 @@ right answer, and needs nothing but torch and the standard library.
 
 import contextlib
 import io
+import itertools
 import linecache
 import random
 import sys
@@ -19,6 +20,8 @@ from torch.overrides import TorchFunctionMode
 MAX_TEXT = 2_000  # characters kept of one message, or of what the learner's code prints
 MAX_ITEMS = 100  # parts kept of one tuple, list or dict
 MAX_DEPTH = 4
+MAX_PARTS = 10_000  # parts kept of all results together
+MAX_NUMBERS = 10**7  # numbers kept of all tensors together
 
 
 @dataclass
@@ -42,11 +45,12 @@ def collect(plan, namespace: dict) -> Recording:
     runner = _Runner(plan, namespace, recording)
     out = _BoundedText()
     watch = _Watch(plan.watch)
-    with _clean_state(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+    with clean_state(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         for step in plan.steps:
-            with watch:
+            _set_defaults()  # an earlier step may have changed them
+            with watch, torch.inference_mode(False), torch.enable_grad():
                 recording.records.append(runner.carry_out(step))
-    recording.printed = out.getvalue()
+    recording.printed = out.text
     recording.called = sorted(watch.called)
     return recording
 
@@ -68,24 +72,35 @@ class _Runner:
     def __init__(self, plan, namespace: dict, recording: Recording):
         self.plan, self.namespace, self.recording = plan, namespace, recording
         self.results: list = []  # the value of each step, or a _Blocked
+        self.unloaded: dict[int, int] = {}  # step → the failed load that its result hangs on
+        self.parts = self.numbers = 0  # kept so far
 
     def carry_out(self, step: dict) -> dict:
+        """Do one step and say what happened. Only the learner's own Ctrl-C comes through."""
+        number = len(self.results)
         record = {"label": step["label"], "says": step["says"], "status": "ok"}
         try:
             value = getattr(self, "do_" + step["do"])(step)
             if step["label"] is not None:
                 record["value"] = self.describe(value, step["label"])
-            record["changed"] = self.changed_inputs(step)
         except _Blocked as blocked:
             record |= {"status": "blocked", "by": blocked.step}
             value = blocked
         except Fault as fault:
             record |= {"status": fault.status, "error": str(fault)}
-            value = _Blocked(len(self.results))
-        except (Exception, SystemExit) as error:
+            value = _Blocked(number)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             record |= {"status": "raised", **self.describe_error(error)}
-            value = _Blocked(len(self.results))
+            value = _Blocked(number)
         self.results.append(value)
+        record["changed"] = self.restore_inputs(step)
+        if step["do"] == "load" and record["status"] != "ok":
+            self.unloaded[step["module"]["ref"]] = number
+        for index in _all_refs(step):
+            if index in self.unloaded and step["do"] != "load":
+                record["unloaded"] = self.unloaded[number] = self.unloaded[index]
         return record
 
     # --- the steps ---
@@ -140,10 +155,12 @@ class _Runner:
         if hasattr(module, "load_reference"):
             module.load_reference({name: weight.clone() for name, weight in weights.items()})
             return
-        parts = self.match_parameters(module, {name: weight.shape for name, weight in weights.items()})
+        own = {name for name, _ in module.named_parameters(remove_duplicate=False)}
+        wanted = {n: w.shape for n, w in weights.items() if n in own or w.any()}  # a missing zero bias changes nothing
+        parts = self.match_parameters(module, wanted)
         with torch.no_grad():
-            for name, weight in weights.items():
-                parts[name].copy_(weight)
+            for name, part in parts.items():
+                part.copy_(weights[name])
 
     def do_parameter(self, step):
         module, name = self.module(step), step["name"]
@@ -154,11 +171,12 @@ class _Runner:
         return self.gradients(step, [wrt])[0]
 
     def do_reached(self, step):
-        weights = {name: p for name, p in self.module(step).named_parameters() if p.dim() > 1 and p.requires_grad}
-        if not weights:
+        weights = {name: p for name, p in self.module(step).named_parameters() if p.dim() > 1}
+        learning = {name: p for name, p in weights.items() if p.requires_grad}
+        if not learning:
             raise Fault("gradient", f"{step['says']} cannot be taken: there is no weight that learns")
-        gradients = self.gradients(step, list(weights.values()))
-        return {name: bool(gradient.any()) for name, gradient in zip(weights, gradients, strict=True)}
+        found = dict(zip(learning, self.gradients(step, list(learning.values())), strict=True))
+        return {name: name in found and bool(found[name].any()) for name in weights}
 
     # --- helpers ---
 
@@ -182,7 +200,7 @@ class _Runner:
         if of.shape != upstream.shape:
             shapes = f"{tuple(of.shape)}, but should have {tuple(upstream.shape)}"
             raise Fault("shape", f"{step['says']} cannot be taken: the result has shape {shapes}")
-        if not of.requires_grad:
+        if not of.requires_grad or not all(w.requires_grad for w in wrt):
             raise Fault(
                 "gradient",
                 f"{step['says']} cannot be taken: the result is cut off from autograd "
@@ -200,17 +218,22 @@ class _Runner:
 
     def match_parameters(self, module: nn.Module, shapes: dict) -> dict[str, Tensor]:
         """The module's own tensor for each stated name: by name, else by shape where only one has it."""
-        own = dict(module.named_parameters()) | dict(module.named_buffers())
+        parameters = dict(module.named_parameters(remove_duplicate=False))
+        own = parameters | dict(module.named_buffers())
         kind, found = type(module).__name__, {}
         for name, shape in shapes.items():
             if name in own:
+                if nn.parameter.is_lazy(own[name]):
+                    own[name].materialize(shape)
                 if own[name].shape != torch.Size(shape):
                     sizes = f"{tuple(own[name].shape)}, but should have {tuple(shape)}"
                     raise Fault("parameters", f"the parameter `{name}` of your {kind} has shape {sizes}")
                 found[name] = own[name]
                 continue
-            spare = [tensor for other, tensor in own.items() if other not in shapes]
-            alike = [tensor for tensor in spare if tensor.shape == torch.Size(shape)]
+            alike = []
+            for some in (parameters, own):  # a buffer only where no parameter fits
+                spare = {id(tensor): tensor for other, tensor in some.items() if other not in shapes}
+                alike = alike or [tensor for tensor in spare.values() if tensor.shape == torch.Size(shape)]
             if len(alike) != 1 or sum(torch.Size(s) == torch.Size(shape) for s in shapes.values()) > 1:
                 holds = ", ".join(f"`{other}` {tuple(tensor.shape)}" for other, tensor in list(own.items())[:12])
                 raise Fault(
@@ -221,49 +244,79 @@ class _Runner:
             found[name] = alike[0]
         return found
 
-    def changed_inputs(self, step: dict) -> list[str]:
-        """The names of the inputs that this call changed in place."""
-        if step["do"] != "call":
-            return []
+    def restore_inputs(self, step: dict) -> list[str]:
+        """The names of the inputs that this call changed in place; later steps get them as they were."""
         changed = []
-        for index in _refs(step["args"]) + _refs(step["kwargs"]):
+        for index in _all_refs(step) if step["do"] == "call" else ():
             source = self.plan.steps[index]
-            if source["do"] == "tensor" and not torch.equal(self.results[index], self.plan.tensors[source["key"]]):
+            if source["do"] == "tensor" and not _equal(self.results[index], self.plan.tensors[source["key"]]):
                 changed.append(source["key"])
+                if not source["requires_grad"]:  # else a later gradient refers to this very tensor
+                    self.results[index] = self.do_tensor(source)
         return changed
 
     def describe_error(self, error: BaseException) -> dict:
         """The error and the last line of the learner's own code that led to it."""
-        fact = {"type": type(error).__name__, "error": _clip(error), "line": None}
-        for frame, number in traceback.walk_tb(error.__traceback__):
-            if frame.f_globals is self.namespace:
-                code = frame.f_code
-                source = linecache.getline(code.co_filename, number).strip()
-                fact["line"] = {"function": code.co_name, "number": number, "source": source[:200]}
-        return fact
+        try:
+            kinds = [_text(kind.__name__) for kind in type.mro(type(error)) if kind.__module__ == "builtins"]
+            fact = {"type": _text(type(error).__name__), "kinds": kinds, "error": _message(error), "line": None}
+            for frame, number in traceback.walk_tb(error.__traceback__):
+                if frame.f_globals is self.namespace:
+                    code = frame.f_code
+                    source = linecache.getline(code.co_filename, number).strip()
+                    fact["line"] = {"function": _text(code.co_name), "number": number, "source": _text(source[:200])}
+            return fact
+        except BaseException:  # nothing of this error can be trusted
+            return {"type": "an error", "kinds": [], "error": "that cannot be shown", "line": None}
 
     def describe(self, value, key: str, depth: int = 0) -> dict:
         """`value` as JSON; the numbers of a tensor go into the recording's tensors under `key`."""
+        self.parts += 1
+        if self.parts > MAX_PARTS:
+            return {"kind": "other", "words": "a result with too many parts"}
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind in "bifu":
-            return self.describe(torch.from_numpy(value.copy()), key, depth) | {"numpy": True}
+            return self.describe_tensor(torch.from_numpy(numpy.array(value)), key) | {"numpy": True}
         if numpy is not None and isinstance(value, numpy.generic):
-            return self.describe(value.item(), key, depth)
+            value = value.item()
         if isinstance(value, Tensor):
-            self.recording.tensors[key] = value.detach().clone()
-            fact = {"kind": "tensor", "key": key, "shape": list(value.shape), "requires_grad": value.requires_grad}
-            return fact | {"dtype": str(value.dtype).removeprefix("torch."), "device": value.device.type}
-        if value is None or isinstance(value, bool | int | float):
-            return {"kind": "number" if type(value) in (int, float) else type(value).__name__, "value": value}
+            return self.describe_tensor(value, key)
+        if value is None or isinstance(value, bool):
+            return {"kind": type(value).__name__, "value": value}
+        if isinstance(value, int):
+            value = int.__int__(value)
+            if abs(value) >= 2**63:
+                return {"kind": "other", "words": "a whole number of more than 64 bits"}
+            return {"kind": "number", "value": value}
+        if isinstance(value, float):
+            return {"kind": "number", "value": float.__float__(value)}
         if isinstance(value, str):
-            return {"kind": "str", "value": value[:MAX_TEXT]}
-        if isinstance(value, torch.Size | tuple | list) and depth < MAX_DEPTH:
+            return {"kind": "str", "value": _text(value)}
+        if isinstance(value, tuple | list) and depth < MAX_DEPTH:
             parts = [self.describe(v, f"{key}.{i}", depth + 1) for i, v in enumerate(value[:MAX_ITEMS])]
             return {"kind": "list" if isinstance(value, list) else "tuple", "parts": parts}
         if isinstance(value, dict) and depth < MAX_DEPTH:
-            parts = {str(k): self.describe(v, f"{key}.{k}", depth + 1) for k, v in list(value.items())[:MAX_ITEMS]}
-            return {"kind": "dict", "parts": parts}
+            items = [(_text(str(k)), v) for k, v in itertools.islice(value.items(), MAX_ITEMS)]
+            return {"kind": "dict", "parts": {k: self.describe(v, f"{key}.{k}", depth + 1) for k, v in items}}
         return {"kind": "other", "words": _kind(value)}
+
+    def describe_tensor(self, value: Tensor, key: str) -> dict:
+        """The facts of a tensor; its numbers are kept as a plain dense copy on the CPU, whatever it is made of."""
+        with torch._C.DisableTorchFunctionSubclass():
+            if value.is_nested:
+                return {"kind": "other", "words": "a nested tensor"}
+            fact = {"kind": "tensor", "key": key, "shape": list(value.shape), "requires_grad": value.requires_grad}
+            self.numbers += value.numel()
+            if self.numbers > MAX_NUMBERS:
+                return {"kind": "other", "words": f"{_kind(value)}, too large to be compared"}
+            plain = value.detach()
+            plain = plain.dequantize() if plain.is_quantized else plain
+            plain = plain if plain.layout == torch.strided else plain.to_dense()
+            copy = torch.zeros(fact["shape"], dtype=plain.dtype, device="cpu")
+            if value.device.type != "meta":
+                copy.copy_(plain)
+            self.recording.tensors[key] = copy
+            return fact | {"dtype": str(copy.dtype).removeprefix("torch."), "device": value.device.type}
 
 
 def _kind(value) -> str:
@@ -273,11 +326,11 @@ def _kind(value) -> str:
     if isinstance(value, Tensor):
         return f"a tensor {tuple(value.shape)}"
     if isinstance(value, nn.Module):
-        return f"the module {type(value).__name__}"
+        return f"the module {_text(type(value).__name__)}"
     if isinstance(value, type):
-        return f"the class {value.__name__}"
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+        return f"the class {_text(value.__name__)}"
+    name = _text(type(value).__name__)
+    return f"{'an' if name[:1] in tuple('aeiouAEIO') else 'a'} {name}"
 
 
 def _refs(code: dict) -> list[int]:
@@ -288,12 +341,31 @@ def _refs(code: dict) -> list[int]:
     return [index for part in parts for index in _refs(part)]
 
 
-def _clip(error: BaseException) -> str:
+def _all_refs(step: dict) -> list[int]:
+    """The earlier steps whose results this step uses."""
+    return [index for code in step.values() if isinstance(code, dict) for index in _refs(code)]
+
+
+def _equal(tensor, original: Tensor) -> bool:
+    """Whether an input is still what it was; where the learner's code left nothing to compare, it is not."""
     try:
-        text = str(error)
+        if tensor.shape != original.shape or tensor.dtype != original.dtype:
+            return False
+        return torch.equal(tensor.detach().nan_to_num(), original.nan_to_num())
     except Exception:
-        text = "(its message cannot be shown)"
-    return text[:MAX_TEXT]
+        return False
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return _text(str(error))
+    except BaseException:
+        return "(its message cannot be shown)"
+
+
+def _text(text: str) -> str:
+    """A text of the learner's, in bounded length and in characters that can be written anywhere."""
+    return str.__str__(text)[:MAX_TEXT].encode("utf-8", "replace").decode("utf-8")
 
 
 class _Watch(TorchFunctionMode):
@@ -310,26 +382,40 @@ class _Watch(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _BoundedText(io.StringIO):
-    """A stream that keeps only the first `MAX_TEXT` characters."""
+class _BoundedText(io.TextIOBase):
+    """A stream that keeps the first `MAX_TEXT` characters, and that the learner's code cannot close."""
+
+    def __init__(self):
+        super().__init__()
+        self.text = ""
 
     def write(self, text: str) -> int:
-        super().write(text[: max(0, MAX_TEXT - self.tell())])
+        self.text += _text(text[: MAX_TEXT - len(self.text)])
         return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
+
+
+def _set_defaults() -> None:
+    torch.set_default_dtype(torch.float32)
+    if torch.get_default_device().type != "cpu":
+        torch.set_default_device("cpu")
 
 
 @contextlib.contextmanager
-def _clean_state():
-    """Torch's defaults while the plan runs, the learner's settings again afterwards."""
+def clean_state():
+    """Torch's defaults inside, the learner's settings again afterwards."""
     numpy = sys.modules.get("numpy")
     numpy_state = numpy.random.get_state() if numpy is not None else None
     python_state = random.getstate()
     dtype, device = torch.get_default_dtype(), torch.get_default_device()
     try:
-        with torch.random.fork_rng(devices=[]), torch.enable_grad():
-            torch.set_default_dtype(torch.float32)
-            if device.type != "cpu":
-                torch.set_default_device("cpu")
+        with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad():
+            _set_defaults()
             yield
     finally:
         torch.set_default_dtype(dtype)

@@ -35,21 +35,28 @@ class Answers:
     def __init__(self, plan: Plan, recording: Recording, like: Answers | None = None):
         self.hidden, self.recording, self.like = plan.hidden, recording, like
         self.notes: list[str] = []
+        self.rounding = 0.0  # of the coarsest float type read so far
 
     def __getitem__(self, label: str) -> Any:
         """The result called `label`: a tensor (floats as float64), a number, a text, None, a tuple or dict of these."""
         record = self._record(label)
+        if "unloaded" in record:  # its module never got the weights
+            record = self.recording.records[record["unloaded"]]
         if record["status"] != "ok":
             raise self._unusable(record)
         expected = self.like._record(label)["value"] if self.like else None
         return self._read(record["value"], expected, record["says"])
 
     def raises(self, label: str) -> str | None:
-        """The type of the error that the step `label` raised, or None where it went through."""
+        """The type of the error that the step `label` raised, or None where it went through.
+
+        An error of a type derived from the reference's counts as one of the reference's type.
+        """
         record = self._record(label)
-        if record["status"] in ("ok", "raised"):
-            return record.get("type")
-        raise self._unusable(record)
+        if record["status"] not in ("ok", "raised"):
+            raise self._unusable(record)
+        expected = self.like.raises(label) if self.like else None
+        return expected if expected in record.get("kinds", ()) else record.get("type")
 
     def accepts(self, label: str) -> bool:
         """Whether a test of the learner's let its candidate pass: it neither raised nor returned False."""
@@ -81,8 +88,9 @@ class Answers:
     def _unusable(self, record: dict) -> CannotJudge:
         """Why there is nothing to judge, told from the step that failed first."""
         says = record["says"]
-        while record["status"] == "blocked":
-            record = self.recording.records[record["by"]]
+        for _ in self.recording.records:
+            if record["status"] == "blocked":
+                record = self.recording.records[record["by"]]
         if record["status"] != "raised":
             return CannotJudge(record["error"], (record["status"], record["error"]))
         return CannotJudge(_error_sentence(record), ("raised", record["type"], record["error"], says))
@@ -114,9 +122,12 @@ class Answers:
     def _plain(self, value: dict) -> dict:
         """A small tensor of whole numbers, or of one number, as the plain Python that an exercise asks for."""
         tensor = self.recording.tensors[value["key"]]
+        if value["device"] == "meta" or tensor.is_complex():
+            return value
         if tensor.dim() == 0:
-            return {"kind": "number", "value": tensor.item()}
-        if tensor.dim() == 1 and not tensor.dtype.is_floating_point:
+            number = tensor.item()
+            return {"kind": "bool" if isinstance(number, bool) else "number", "value": number}
+        if tensor.dim() == 1 and _family(value["dtype"]) == "whole numbers":
             return {"kind": "tuple", "parts": [{"kind": "number", "value": number} for number in tensor.tolist()]}
         return value
 
@@ -127,13 +138,15 @@ class Answers:
         tensor = self.recording.tensors[value["key"]]
         if not tensor.dtype.is_floating_point:
             return tensor
+        eps = torch.finfo(tensor.dtype).eps
+        self.rounding, tensor = max(self.rounding, eps), tensor.double()
         bad = ~torch.isfinite(tensor)
         if expected is not None and torch.isfinite(self.like.recording.tensors[expected["key"]]).all() and bad.any():
             kinds = "NaN" if torch.isnan(tensor).any() else "infinite"
             where = tuple(bad.nonzero()[0].tolist())
             sentence = f"{says} holds {int(bad.sum())} {kinds} entries of {bad.numel()}, the first at index {where}"
             raise CannotJudge(sentence, ("nonfinite", tuple(bad.nonzero().flatten().tolist())))
-        return tensor.double()
+        return tensor
 
     def _fits(self, fact: str, value: dict, expected: dict, says: str) -> None:
         got, want = value[fact], expected[fact]
@@ -145,12 +158,14 @@ class Answers:
             raise CannotJudge(
                 f"{says} is on {got}, but its inputs are on {want}: keep results where the inputs are", ("device", got)
             )
-        if _is_float(got) and _is_float(want):
+        if "float8" in got or "float4" in got:
+            raise CannotJudge(f"{says} has dtype {got}, which is too coarse to be compared", ("dtype", got))
+        if _family(got) != _family(want):
+            raise CannotJudge(f"{says} has dtype {got}, but should have {want}", ("dtype", got))
+        if _family(want) == "floats":
             note = f"{says} is {got} where {want} was to be expected; no points are lost for that"
             if note not in self.notes:
                 self.notes.append(note)
-        elif _is_float(got) or _is_float(want) or "bool" in (got, want):
-            raise CannotJudge(f"{says} has dtype {got}, but should have {want}", ("dtype", got))
 
 
 def judge(exercise: Exercise, plan: Plan, recording: Recording) -> Verdict:
@@ -182,7 +197,14 @@ def judge(exercise: Exercise, plan: Plan, recording: Recording) -> Verdict:
         results.append(
             Result(claim.name, claim.says, claim.points, reason is None, shown, mistake and mistake.name, picture)
         )
-    return Verdict(exercise.name, exercise.title, tuple(results), tuple(answers.notes), recording.printed)
+    notes = answers.notes + _changed_inputs(recording)
+    return Verdict(exercise.name, exercise.title, tuple(results), tuple(notes), recording.printed)
+
+
+def _changed_inputs(recording: Recording) -> list[str]:
+    """A note for each call that changed its inputs in place."""
+    changed = {record["says"]: record["changed"] for record in recording.records if record["changed"]}
+    return [f"{says} changes its input in place: {', '.join(names)}" for says, names in changed.items()]
 
 
 def _recognise(
@@ -209,30 +231,44 @@ def _recognise(
 
 def _why_not(claim: Claim, answers: Answers, reference: Answers) -> str | None:
     """Why the claim does not hold, or None where it does."""
+    want = claim.quantity(reference)
     try:
-        got = claim.quantity(answers)
+        got, tolerance = _quantity(claim, answers)
     except CannotJudge as why:
         return str(why)
-    reason = difference(got, claim.quantity(reference), claim.tolerance)
+    reason = difference(got, want, tolerance)
     return claim.reason(got) if reason is not None and claim.reason is not None else reason
 
 
 def _same_mistake(claim: Claim, answers: Answers, wrong: Answers, reference: Answers) -> bool:
     """Whether a misconception fails this claim, and in the same way as the answer does."""
     try:
-        theirs = claim.quantity(wrong)
+        theirs, _ = _quantity(claim, wrong)
     except CannotJudge as why:
         try:
-            claim.quantity(answers)
+            _quantity(claim, answers)
         except CannotJudge as own:
             return own.key == why.key and own.key[0] != "missing"
         return False
-    if difference(theirs, claim.quantity(reference), claim.tolerance) is None:
-        return False
     try:
-        return difference(claim.quantity(answers), theirs, claim.tolerance) is None
+        ours, tolerance = _quantity(claim, answers)
     except CannotJudge:
         return False
+    if difference(theirs, claim.quantity(reference), claim.tolerance) is None:
+        return False
+    return difference(ours, theirs, tolerance) is None
+
+
+def _quantity(claim: Claim, answers: Answers) -> tuple[Any, float]:
+    """What a claim is about, and the tolerance: at least the rounding of the float types it was computed from."""
+    answers.rounding = 0.0
+    try:
+        got = claim.quantity(answers)
+    except CannotJudge:
+        raise
+    except Exception as error:  # no answer stops the check
+        raise CannotJudge(f"your result cannot be compared: {error}", ("other", type(error).__name__)) from error
+    return got, max(claim.tolerance, 2 * answers.rounding)
 
 
 def difference(got: Any, want: Any, tolerance: float) -> str | None:
@@ -305,5 +341,9 @@ def _words(value: dict) -> str:
     return f"a {value['kind']}"
 
 
-def _is_float(dtype: str) -> bool:
-    return "float" in dtype
+def _family(dtype: str) -> str:
+    """Types within one family may stand for each other."""
+    kind = getattr(torch, dtype)
+    if kind == torch.bool:
+        return "truth values"
+    return "complex" if kind.is_complex else "floats" if kind.is_floating_point else "whole numbers"
