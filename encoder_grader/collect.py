@@ -239,7 +239,8 @@ class _Runner:
                 raise Fault(
                     "parameters",
                     f"your {kind} has no parameter `{name}`; it has {holds or 'none at all'}. "
-                    "Use the names that the exercise states, or write `load_reference(weights)`",
+                    "Use the names that the exercise states, or write a method `load_reference(self, weights)` that "
+                    "puts each tensor of this dict where your module keeps it",
                 )
             found[name] = alike[0]
         return found

@@ -303,9 +303,8 @@ def _tensor_difference(got: Tensor, want: Tensor, tolerance: float) -> str | Non
         return "all the numbers are zero"
     count = f"{int(wrong.sum())} of {wrong.numel()} numbers differ"
     solid = want.abs() > 1e-3 * scale
-    ratios = got[solid] / want[solid]
-    factor = ratios.mean().item() if solid.any() else math.nan
-    if math.isfinite(factor) and solid.any() and (ratios - factor).abs().max() <= 1e-3 * abs(factor):
+    factor = (got[solid] / want[solid]).mean().item() if solid.any() else math.nan
+    if math.isfinite(factor) and torch.allclose(got, factor * want, rtol=1e-3, atol=1e-6 * abs(factor) * scale):
         return f"every number is {factor:.4g} times what it should be"
     where = tuple(wrong.nonzero()[0].tolist())
     return f"{count}, the first at index {where}" if wrong.dim() else "the number is not right"
@@ -315,7 +314,8 @@ def _error_sentence(record: dict) -> str:
     line = record.get("line")
     place = f", in `{line['function']}`, line {line['number']}: `{line['source']}`" if line else ""
     message = f": {record['error']}" if record["error"] else ""
-    return f"{record['says']} raised {record['type']}{message}{place}"
+    advice = "; write your answer in its place" if "raise NotImplementedError" in place else ""
+    return f"{record['says']} raised {record['type']}{message}{place}{advice}"
 
 
 def _picture(claim: Claim, answers: Answers, reference: Answers) -> tuple[Tensor, Tensor] | None:

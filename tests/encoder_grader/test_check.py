@@ -13,7 +13,7 @@ import encoder_grader
 from encoder_grader.checking import check, verdict_on
 from encoder_grader.collect import collect
 from encoder_grader.exercise import Claim, Exercise, Misconception, find
-from encoder_grader.judge import judge
+from encoder_grader.judge import difference, judge
 from encoder_grader.plan import Plan
 
 NAMES = {"torch": torch, "nn": nn, "np": np}
@@ -52,6 +52,12 @@ def on(source: str):
 def test_right_answer_gets_the_points_as_a_builtin_float():
     points = on("def double(x): return x + x").points
     assert type(points) is float and points == 3.0
+
+
+def test_numbers_are_called_a_multiple_only_where_all_of_them_are():
+    want = torch.tensor([1.0, 0.0, 2.0])
+    assert difference(3 * want, want, 1e-6) == "every number is 3 times what it should be"
+    assert difference(torch.tensor([0.0, 3.0, 0.0]), want, 1e-6) == "3 of 3 numbers differ, the first at index (0,)"
 
 
 @pytest.mark.parametrize(
