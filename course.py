@@ -130,6 +130,7 @@ def set_up(torch_index=None):
 
 def release():
     """Generate each exercises/<assignment> whose source changed, and enter it into the gradebook of this folder."""
+    from encoder_grader.nbgrader_course import NbgraderFailure
     from encoder_grader.release import assignments, release_assignment
 
     for name in assignments(ROOT):
@@ -138,7 +139,10 @@ def release():
             continue
         with step(f"Release: {name}"):
             stamp.remove()
-            release_assignment(ROOT, name)
+            try:
+                release_assignment(ROOT, name)
+            except NbgraderFailure as failure:
+                sys.exit(f"failed\n{failure}")
             stamp.write()
 
 
@@ -188,6 +192,7 @@ def sample_class():
 def grade(folder=SAMPLE_CLASS):
     """Grade what changed in a class's submitted/, then print its table of grades."""
     from encoder_grader.grade import grade_class, grades_table
+    from encoder_grader.nbgrader_course import NbgraderFailure
 
     folder = (ROOT / folder).resolve()
     release()
@@ -195,9 +200,12 @@ def grade(folder=SAMPLE_CLASS):
         sample_class()
     failures = []
     with stderr_into("grade.log"):
-        for result in grade_class(ROOT, folder):
-            print(result, flush=True)
-            failures += [result] if result.failure else []
+        try:
+            for result in grade_class(ROOT, folder):
+                print(result, flush=True)
+                failures += [result] if result.failure else []
+        except NbgraderFailure as failure:
+            sys.exit(str(failure))
     print(f"\n{grades_table(ROOT, folder)}")
     print(f"Grades:   {os.path.relpath(folder / 'grades.csv')}")
     print(f"Feedback: {os.path.relpath(folder / 'feedback')}/<student>/<assignment>/")

@@ -239,6 +239,24 @@ def test_jupyterlab_starts_with_nbgraders_extensions(copy, start, tmp_path, comm
         assert [assignment["name"] for assignment in listed] == ["1_embedding"]
 
 
+def test_make_grade_names_what_it_could_not_grade_and_exits_with_an_error(copy):
+    (copy / ".venv").symlink_to(sys.prefix)
+    shutil.copytree(ROOT / "solutions", copy / "solutions")
+    shutil.copy(ROOT / "nbgrader_config.py", copy)
+    stub = (copy / "exercises/1_embedding/embedding.ipynb").read_text()
+    for student, text in (("ada", stub), ("cut", '{"cells": [')):
+        folder = copy / "submitted" / student / "1_embedding"
+        folder.mkdir(parents=True)
+        (folder / "embedding.ipynb").write_text(text)
+    command = [sys.executable, "course.py", "grade", "."]
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=environment())
+    assert done.returncode != 0
+    assert "Not graded, 1 in all" in done.stderr
+    assert "cut, 1_embedding: NotJSONError: Notebook does not appear to be JSON" in done.stderr
+    assert re.search(r"^ada +0 +0 +0 +0 +0 +0$", done.stdout, re.MULTILINE)
+    assert (copy / "feedback/ada/1_embedding/embedding.html").exists()
+
+
 # ---- what is locked
 
 
