@@ -168,14 +168,17 @@ class _Runner:
 
     def do_gradient(self, step):
         wrt = self.decode(step["wrt"])
-        return self.gradients(step, [wrt])[0]
+        return self.gradients(step, self.decode(step["upstream"]), [wrt])[0]
 
     def do_reached(self, step):
         weights = {name: p for name, p in self.module(step).named_parameters() if p.dim() > 1}
         learning = {name: p for name, p in weights.items() if p.requires_grad}
         if not learning:
             raise Fault("gradient", f"{step['says']} cannot be taken: there is no weight that learns")
-        found = dict(zip(learning, self.gradients(step, list(learning.values())), strict=True))
+        of, upstream = self.decode(step["of"]), self.decode(step["upstream"])
+        if isinstance(of, Tensor) and of.numel() == upstream.numel():
+            upstream = upstream.reshape(of.shape)  # where a gradient arrives does not depend on the order of the axes
+        found = dict(zip(learning, self.gradients(step, upstream, list(learning.values())), strict=True))
         return {name: name in found and bool(found[name].any()) for name in weights}
 
     # --- helpers ---
@@ -193,8 +196,8 @@ class _Runner:
             return (list if kind == "list" else tuple)(self.decode(v) for v in value)
         return getattr(torch, value) if kind == "dtype" else value
 
-    def gradients(self, step, wrt: list[Tensor]) -> list[Tensor]:
-        of, upstream = self.decode(step["of"]), self.decode(step["upstream"])
+    def gradients(self, step, upstream: Tensor, wrt: list[Tensor]) -> list[Tensor]:
+        of = self.decode(step["of"])
         if not isinstance(of, Tensor):
             raise Fault("gradient", f"{step['says']} cannot be taken: the result is {_kind(of)}, not a tensor")
         if of.shape != upstream.shape:

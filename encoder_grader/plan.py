@@ -11,6 +11,11 @@ import torch
 from torch import Tensor
 
 
+def pick(draw: torch.Generator, low: int, high: int) -> int:
+    """A size from `low` to `high`, both included; sizes that change with the seed cannot be learned by heart."""
+    return int(torch.randint(low, high + 1, (), generator=draw))
+
+
 @dataclass(frozen=True)
 class Ref:
     """The result of an earlier step, to be used by a later one."""

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.judge import Answers
-from encoder_grader.plan import Plan
+from encoder_grader.plan import Plan, pick
 from encoder_lib.embedding import PatchEmbedding, TokenEmbedding, image_to_patches
 
 # --- 1. one-hot product = lookup -------------------------------------------------------------------------------------
@@ -27,22 +27,41 @@ def table_gradient(ids: Tensor, upstream: Tensor, vocab_size: int) -> Tensor:
 
 def _one_hot_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
-    vocab_size, d_model, batch, seq = 11, 5, 2, 7
     plan = Plan(watch=ONE_HOT_BUILT_INS)
-    words = torch.randperm(vocab_size, generator=draw)[:6]  # five words are never used
-    rows = torch.randint(6, (batch, seq), generator=draw)
-    rows[0, 0], rows[0, 3], rows[1, 2] = 1, 1, 1  # one word three times, over both sentences
-    ids = plan.tensor("ids", words[rows])
-    table = plan.tensor("table", torch.randn(vocab_size, d_model, generator=draw))
-    upstream = plan.tensor("upstream", torch.randn(batch, seq, d_model, generator=draw))
-    plan.call("one_hot", ids, vocab_size, label="one_hot")
-    plan.call("lookup_by_product", ids, table, label="lookup")
-    plan.call("table_gradient", ids, upstream, vocab_size, label="gradient")
+    for other, batch in (("", 2), ("other_", 3)):
+        vocab_size, d_model, seq = pick(draw, 10, 15), pick(draw, 4, 8), pick(draw, 6, 9)
+        words = torch.randperm(vocab_size - 2, generator=draw)[:6] + 1  # some words are never used
+        words[0] = 0  # the first word is used, the last one is not
+        if other:
+            words = vocab_size - 1 - words  # the other way round
+        rows = torch.randint(5, (batch, seq), generator=draw)
+        rows[0, 0], rows[0, 3], rows[1, 2] = 1, 1, 1  # one word three times, over two sentences
+        rows[0, 1], rows[1, 0] = 0, 5  # one word in the second sentence alone
+        ids = plan.tensor(f"{other}ids", words[rows])
+        table = plan.tensor(f"{other}table", torch.randn(vocab_size, d_model, generator=draw))
+        upstream = plan.tensor(f"{other}upstream", torch.randn(batch, seq, d_model, generator=draw))
+        plan.call("one_hot", ids, vocab_size, label=f"{other}one_hot")
+        plan.call("lookup_by_product", ids, table, label=f"{other}lookup")
+        plan.call("table_gradient", ids, upstream, vocab_size, label=f"{other}gradient")
     return plan
 
 
-def _used_rows(a: Answers) -> Tensor:
-    return a["gradient"].abs().sum(-1) > 0
+def _both(label: str):
+    """The quantity of two calls: the second has other sizes, and shows what the first one left behind."""
+    return lambda a: (a[label], a[f"other_{label}"])
+
+
+def _used_rows(a: Answers) -> tuple:
+    return tuple(gradient.abs().sum(-1) > 0 for gradient in _both("gradient")(a))
+
+
+def _through(hot) -> dict:
+    """A wrong one_hot, and the two other functions when they use it."""
+    return {
+        "one_hot": hot,
+        "lookup_by_product": lambda ids, table: hot(ids, len(table)) @ table,
+        "table_gradient": lambda ids, upstream, size: hot(ids, size).flatten(0, 1).T @ upstream.flatten(0, 1),
+    }
 
 
 def _last_use_only(ids: Tensor, upstream: Tensor, vocab_size: int) -> Tensor:
@@ -74,10 +93,10 @@ ONE_HOT_LOOKUP = Exercise(
             "one_hot",
             1,
             "`one_hot` has a single 1 for each id, in that id's column",
-            lambda a: a["one_hot"],
+            _both("one_hot"),
             picture=lambda a: a["one_hot"][0],
         ),
-        Claim("product", 1, "the product with the table gives each id its row", lambda a: a["lookup"]),
+        Claim("product", 1, "the product with the table gives each id its row", _both("lookup")),
         Claim(
             "unused", 1, "in the table's gradient the rows of used ids, and only these, differ from zero", _used_rows
         ),
@@ -85,7 +104,7 @@ ONE_HOT_LOOKUP = Exercise(
             "summed",
             1,
             "a row that is used several times gets the sum of the gradients above it",
-            lambda a: a["gradient"],
+            _both("gradient"),
         ),
     ),
     misconceptions=(
@@ -93,13 +112,19 @@ ONE_HOT_LOOKUP = Exercise(
             "vocabulary_first",
             "you put the vocabulary on the axis before the tokens: it belongs on the last one",
             "“Lookup as a product” in chapter 1",
-            {"one_hot": lambda ids, vocab_size: one_hot(ids, vocab_size).transpose(-1, -2)},
+            _through(lambda ids, vocab_size: one_hot(ids, vocab_size).transpose(-1, -2)),
         ),
         Misconception(
             "shifted",
             "your 1 stands one column after the id: ids count from 0",
             "“Lookup as a product” in chapter 1",
-            {"one_hot": lambda ids, vocab_size: one_hot((ids + 1) % vocab_size, vocab_size)},
+            _through(lambda ids, vocab_size: one_hot((ids + 1) % vocab_size, vocab_size)),
+        ),
+        Misconception(
+            "counted_from_1",
+            "your 1 stands one column before the id: ids count from 0",
+            "“Lookup as a product” in chapter 1",
+            _through(lambda ids, vocab_size: one_hot(ids - 1, vocab_size)),
         ),
         Misconception(
             "last_use",
@@ -127,47 +152,66 @@ ONE_HOT_LOOKUP = Exercise(
 
 def _token_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
-    vocab_size, d_model, pad_id = 199, 61, 3
+    # enough weights to tell their distribution
+    vocab_size, d_model, pad_id = 2 * pick(draw, 150, 200), pick(draw, 90, 120), pick(draw, 3, 9)
     plan = Plan()
+    plan.hidden["d_model"] = d_model
     # rows of unit length, so that the output's length tells the factor whichever row it comes from
     table = nn.functional.normalize(torch.randn(vocab_size, d_model, generator=draw), dim=-1)
-    words = torch.randint(4, vocab_size, (2, 7), generator=draw)
+    words = torch.randint(10, vocab_size, (2, 7), generator=draw)
+    words[0, 0], words[1, 6] = 0, vocab_size - 1
     ids = plan.tensor("ids", words)
+    other_ids = plan.tensor("other_ids", torch.randint(vocab_size, (3, 5), generator=draw))
+    every = plan.tensor("every_id", torch.randperm(vocab_size, generator=draw).reshape(2, -1))
     padded = words.clone()
-    padded[1, 5:], padded[0, 6] = pad_id, 0
+    padded[1, 4:], padded[0, 1], padded[0, 2] = pad_id, pad_id - 1, pad_id + 1
     padded_ids = plan.tensor("padded_ids", padded)
     upstream = torch.randn(2, 7, d_model, generator=draw)
 
     loaded = plan.call("TokenEmbedding", vocab_size, d_model)
     plan.load(loaded, {"embedding.weight": table})
-    plan.call(loaded, ids, label="loaded output")
+    plan.call(loaded, ids, label="loaded")
+    plan.train(loaded, False)
+    plan.call(loaded, other_ids, label="other_loaded")
 
-    plan.seed(seed)
-    fresh = plan.call("TokenEmbedding", vocab_size, d_model, pad_id=pad_id)
-    weight = plan.parameter(fresh, "embedding.weight", (vocab_size, d_model), label="fresh weight")
-    output = plan.call(fresh, padded_ids, label="fresh output")
-    plan.gradient(output, upstream, weight, label="weight gradient")
+    for kind, pad in (("fresh", pad_id), ("pad 0", 0)):
+        plan.seed(seed)
+        fresh = plan.call("TokenEmbedding", vocab_size, d_model, pad_id=pad)
+        weight = plan.parameter(fresh, "embedding.weight", (vocab_size, d_model), label=f"{kind} weight")
+        plan.call(fresh, every, label=f"{kind} output")
+        plan.gradient(plan.call(fresh, padded_ids), upstream, weight, label=f"{kind} gradient")
     unpadded = plan.call("TokenEmbedding", vocab_size, d_model)
-    plan.call(unpadded, padded_ids, label="unpadded output")
+    plan.parameter(unpadded, "embedding.weight", (vocab_size, d_model), label="unpadded weight")
+    plan.call(unpadded, every, label="unpadded output")
     return plan
 
 
-def _direction(x: Tensor) -> Tensor:
-    return nn.functional.normalize(x, dim=-1)
+def _spread(weight: Tensor) -> Tensor:
+    """Mean, standard deviation and share within one of them, where N(0, 1/d_model) gives 0, 1 and 0.683.
 
-
-def _spread(a: Answers) -> Tensor:
-    """Mean, standard deviation and share within one of them, where N(0, 1/d_model) gives 0, 1 and 0.683."""
-    weight = a["fresh weight"]
+    Then how far the means of the rows, and of the columns, lie apart: little, where all weights are drawn.
+    """
     weight = weight[weight.abs().sum(-1) > 0] * math.sqrt(weight.shape[-1])  # without the padding row
     if not weight.numel():
-        return torch.zeros(3)
-    return torch.stack([weight.mean(), weight.std(), (weight.abs() < weight.std()).double().mean()])
+        return torch.zeros(5)
+    share = (weight.abs() < weight.std()).double().mean()
+    return torch.stack([weight.mean(), weight.std(), share, weight.mean(1).std(), weight.mean(0).std()])
+
+
+def _spread_in_words(spreads: tuple[Tensor, ...]) -> str:
+    off = [(spread[:3] - torch.tensor([0, 1, 0.683])).abs().max().item() for spread in spreads]
+    mean, deviation, share = spreads[off.index(max(off))][:3].tolist()
+    if max(off) < 0.05:
+        return "your rows, or your columns, are like one another: draw each weight on its own"
+    return (
+        f"times √d_model, your weights have mean {mean:z.2f} and standard deviation {deviation:.2f}, and {share:.0%} of them "
+        "lie within one standard deviation (of a normal distribution, 68%)"
+    )
 
 
 def _range(x: Tensor) -> str:
     low, high = f"{x.min().item():.4g}", f"{x.max().item():.4g}"
-    return low if low == high else f"from {low} to {high}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _used(a: Answers, label: str) -> Tensor:
@@ -188,11 +232,12 @@ class _Tokens(nn.Module):
         rezero=True,
         ignore_pad=False,
         zero_id=None,
+        ignore_0=False,
         uniform=False,
     ):
         super().__init__()
         self.scale = math.sqrt(d_model) if scale is None else scale(d_model)
-        pad_id = None if ignore_pad else pad_id if zero_id is None else zero_id
+        pad_id = None if ignore_pad or (ignore_0 and not pad_id) else pad_id if zero_id is None else zero_id
         self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=pad_id)
         if uniform:
             nn.init.xavier_uniform_(self.embedding.weight)
@@ -226,36 +271,41 @@ TOKEN_EMBEDDING = Exercise(
     challenge=_token_challenge,
     reference={"TokenEmbedding": TokenEmbedding},
     claims=(
-        Claim("rows", 2, "each id gets its own row of `embedding.weight`", lambda a: _direction(a["loaded output"])),
+        Claim(
+            "rows",
+            2,
+            "each id gets its own row of `embedding.weight`",
+            lambda a: tuple(nn.functional.normalize(x, dim=-1) for x in _both("loaded")(a)),
+        ),
         Claim(
             "scaled",
             1,
             "the rows are multiplied by √d_model",
-            lambda a: a["loaded output"].norm(dim=-1),
-            reason=lambda lengths: f"rows of length 1 come out with lengths {_range(lengths)}, at d_model=61",
+            lambda a: (*(x.norm(dim=-1) for x in _both("loaded")(a)), a.hidden["d_model"]),
+            reason=lambda got: (
+                f"at d_model={got[2]}, rows of length 1 come out with a length of "
+                + _range(torch.cat([got[0].flatten(), got[1].flatten()]))
+            ),
         ),
         Claim(
             "initialised",
             1,
             "fresh weights are drawn from N(0, 1/d_model)",
-            _spread,
+            lambda a: (_spread(a["fresh weight"]), _spread(a["unpadded weight"])),
             tolerance=0.05,
-            reason=lambda spread: (
-                "times √d_model, your weights have mean {:.2f} and standard deviation {:.2f}, and {:.0%} of "
-                "them lie within one standard deviation".format(*spread.tolist())
-            ),
+            reason=_spread_in_words,
         ),
         Claim(
             "padding_is_zero",
             1,
             "the padding row starts as zero, and no other row does; with `pad_id=None` no row does",
-            lambda a: (_used(a, "fresh output"), _used(a, "unpadded output")),
+            lambda a: (_used(a, "fresh output"), _used(a, "pad 0 output"), _used(a, "unpadded output")),
         ),
         Claim(
             "padding_learns_nothing",
             1,
             "the padding row gets no gradient, and the rows of the words do",
-            lambda a: _used(a, "weight gradient"),
+            lambda a: (_used(a, "fresh gradient"), _used(a, "pad 0 gradient")),
         ),
     ),
     misconceptions=(
@@ -314,6 +364,12 @@ TOKEN_EMBEDDING = Exercise(
             _tokens(zero_id=0),
         ),
         Misconception(
+            "padding_0_ignored",
+            "`pad_id=0` changes nothing in your module: 0 counts as false, so ask whether `pad_id is None`",
+            "“Padding” in chapter 1",
+            _tokens(ignore_0=True),
+        ),
+        Misconception(
             "padding_row_learns",
             "the padding row starts as zero, but it gets a gradient and will not stay so",
             "“Padding” in chapter 1",
@@ -327,30 +383,52 @@ TOKEN_EMBEDDING = Exercise(
 
 def _patches_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
-    batch, channels, height, width, patch_size = 2, 3, 8, 20, 4
     plan = Plan(watch=PATCHES_BUILT_INS)
-    # pixels that grow along (batch, channel, row, column): the order inside a patch shows in which of its entries grow
-    steps = torch.rand(batch * channels * height * width, generator=draw) + 0.5
-    images = plan.tensor("images", steps.cumsum(0).reshape(batch, channels, height, width) / 100)
-    plan.call("image_to_patches", images, patch_size, label="patches")
-    broken = plan.tensor("broken_images", torch.rand(1, 1, 8, 10, generator=draw))
-    plan.call("image_to_patches", broken, patch_size, label="indivisible")
+    patch_size, channels, rows = 2 * pick(draw, 1, 3), pick(draw, 2, 4), pick(draw, 2, 3)
+    wide = _growing(2, channels, rows * patch_size, (rows + pick(draw, 2, 3)) * patch_size, draw)
+    plan.call("image_to_patches", plan.tensor("images", wide), patch_size, label="patches")
+    side = 2 * pick(draw, 1, 2) + 1
+    tall = _growing(3, 1 + channels % 2, 4 * side, 3 * side, draw)
+    plan.call("image_to_patches", plan.tensor("other_images", tall), side, label="other_patches")
+    # one side divides, and so does the number of pixels
+    uneven = torch.rand(1, channels, 3 * patch_size // 2, 2 * patch_size, generator=draw)
+    plan.call("image_to_patches", plan.tensor("low_images", uneven), patch_size, label="uneven height")
+    plan.call("image_to_patches", plan.tensor("narrow_images", uneven.mT), patch_size, label="uneven width")
     return plan
 
 
-def _pixel_sets(a: Answers) -> Tensor:
+def _growing(batch: int, channels: int, height: int, width: int, draw: torch.Generator) -> Tensor:
+    """Pixels that grow along (batch, channel, row, column): the order inside a patch shows in which entries grow."""
+    steps = torch.rand(batch * channels * height * width, generator=draw) + 0.5
+    return steps.cumsum(0).reshape(batch, channels, height, width) / 100
+
+
+def _pixel_sets(patches: Tensor) -> Tensor:
     """Which pixels share a row, whatever the order of the rows and inside them."""
-    rows = a["patches"].sort(dim=-1).values
+    rows = patches.sort(dim=-1).values
     return rows.gather(1, rows[..., :1].argsort(dim=1).expand_as(rows))
 
 
-def _inner_order(a: Answers) -> Tensor:
+def _inner_order(patches: Tensor) -> Tensor:
     """In which order the entries of every row come, where (channel, row, column) makes them grow."""
-    return a["patches"].argsort(dim=-1)
+    return patches.argsort(dim=-1, stable=True)
 
 
-def _other_error(raised: str | None) -> str:
-    return f"it raises {raised}" if raised else "no error is raised"
+def _of_patches(quantity):
+    return lambda a: tuple(quantity(patches) for patches in _both("patches")(a))
+
+
+def _errors(right: str, *wrong: str):
+    """The errors that a fitting input (none) and some that do not fit raise."""
+    return lambda a: tuple(a.raises(label) for label in (right, *wrong))
+
+
+def _other_error(raised: tuple) -> str:
+    fitting, *others = raised
+    if fitting:
+        return f"your code raises {fitting} for an image that fits"
+    other = next(error for error in others if error != "ValueError")
+    return f"your code raises {other}" if other else "your code raises no error"
 
 
 def _strips(images: Tensor, patch_size: int) -> Tensor:
@@ -395,14 +473,16 @@ IMAGE_TO_PATCHES = Exercise(
             "patches",
             2,
             "each row holds the pixels of one square patch, of one image, in all its channels",
-            _pixel_sets,
+            _of_patches(_pixel_sets),
+            tolerance=1e-6,  # pixels are moved, not computed
             picture=lambda a: a["patches"][0],
         ),
         Claim(
             "grid_order",
             1,
             "the patches come from left to right, then from top to bottom",
-            lambda a: a["patches"].sum(-1),
+            _of_patches(lambda patches: patches.sum(-1)),
+            tolerance=1e-6,
             needs=("patches",),
             picture=lambda a: a["patches"][0],
         ),
@@ -410,7 +490,7 @@ IMAGE_TO_PATCHES = Exercise(
             "inner_order",
             1,
             "the pixels of a patch come in the order channel, row, column",
-            _inner_order,
+            _of_patches(_inner_order),
             needs=("patches",),
             picture=lambda a: a["patches"][0],
         ),
@@ -418,7 +498,7 @@ IMAGE_TO_PATCHES = Exercise(
             "indivisible",
             1,
             "an image that does not divide into patches raises a ValueError",
-            lambda a: a.raises("indivisible"),
+            _errors("patches", "uneven height", "uneven width"),
             reason=_other_error,
         ),
     ),
@@ -461,7 +541,7 @@ IMAGE_TO_PATCHES = Exercise(
         Misconception(
             "cut_off",
             "you drop the pixels that do not fill a patch: the exercise asks for a ValueError",
-            PATCH_SECTION,
+            "“What goes wrong” in chapter 1",
             {"image_to_patches": _cut_off},
         ),
     ),
@@ -483,32 +563,46 @@ def as_convolution(embedding: PatchEmbedding) -> nn.Conv2d:
 
 def _patch_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
-    image_size, patch_size, channels, d_model = 12, 4, 3, 7
+    patch_size, channels, d_model, side = pick(draw, 3, 5), pick(draw, 2, 4), pick(draw, 5, 8), pick(draw, 3, 4)
+    sizes = (side * patch_size, patch_size, channels, d_model)
     plan = Plan()
     weight = torch.randn(d_model, channels * patch_size**2, generator=draw) / 7
     bias = torch.randn(d_model, generator=draw)
-    # one grey value an image: every patch is the same, so that only the projection counts
-    plain = plan.tensor(
-        "plain_images", torch.rand(2, 1, 1, 1, generator=draw).expand(2, channels, image_size, image_size)
-    )
-    images = plan.tensor("images", torch.randn(2, channels, image_size, image_size, generator=draw))
-    embedding = plan.call("PatchEmbedding", image_size, patch_size, channels, d_model)
-    plan.load(embedding, {"projection.weight": weight, "projection.bias": bias})
-    unbiased = plan.call("PatchEmbedding", image_size, patch_size, channels, d_model)
-    plan.load(unbiased, {"projection.weight": weight, "projection.bias": torch.zeros(d_model)})
-    plan.call(unbiased, images, label="output")
-    plan.call(embedding, plain, label="plain output")
-    plan.call(
-        embedding, plan.tensor("larger_images", torch.randn(1, channels, 16, 16, generator=draw)), label="too large"
-    )
 
-    fresh = plan.call("PatchEmbedding", image_size, patch_size, channels, d_model)
-    upstream = torch.randn(2, (image_size // patch_size) ** 2, d_model, generator=draw)
-    plan.reached(plan.call(fresh, images), upstream, fresh, label="reached")
+    def images(batch: int, rows: int = side, columns: int = side) -> Tensor:
+        return torch.randn(batch, channels, rows * patch_size, columns * patch_size, generator=draw)
+
+    # one grey value an image: every patch is the same, so that only the projection counts
+    grey = torch.rand(2, 1, 1, 1, generator=draw).expand(2, channels, sizes[0], sizes[0])
+    plain, two, three = plan.tensor("plain_images", grey), plan.tensor("images", images(2)), images(3)
+    embedding = plan.call("PatchEmbedding", *sizes)
+    plan.load(embedding, {"projection.weight": weight, "projection.bias": bias})
+    unbiased = plan.call("PatchEmbedding", *sizes)
+    plan.load(unbiased, {"projection.weight": weight, "projection.bias": torch.zeros(d_model)})
+    plan.call(unbiased, two, label="output")
+    plan.train(unbiased, False)
+    plan.call(unbiased, plan.tensor("other_images", three), label="other_output")
+    plan.call(embedding, plain, label="plain output")
+    for label, rows, columns in (
+        ("tall", side + 1, side),
+        ("wide", side, side + 1),
+        ("small", side - 1, side - 1),
+        ("flat", 1, side**2),  # as many patches as in an image that fits
+    ):
+        plan.call(embedding, plan.tensor(f"{label}_images", images(1, rows, columns)), label=label)
+
+    fresh = plan.call("PatchEmbedding", *sizes)
+    plan.reached(plan.call(fresh, two), torch.randn(2, side**2, d_model, generator=draw), fresh, label="reached")
 
     convolution = plan.call("as_convolution", embedding)
-    plan.call(convolution, images, label="convolved")
+    plan.attribute(convolution, "weight", label="kernel")
+    plan.call(convolution, two, label="convolved")
     return plan
+
+
+def _weight_reached(a: Answers) -> bool:
+    reached = a["reached"]  # a projection that is kept otherwise has a name of its own
+    return reached.get("projection.weight", any(reached.values()))
 
 
 class _Patches(nn.Module):
@@ -569,6 +663,7 @@ def _convolution(**switches):
 
 CONVOLUTION_SECTION = "“The same as a strided convolution” in chapter 1"
 PROJECTION_SECTION = "“The projection” in chapter 1"
+COUNTING = "“Counting” in chapter 1"
 
 PATCH_EMBEDDING = Exercise(
     name="embedding.patch_embedding",
@@ -582,22 +677,27 @@ PATCH_EMBEDDING = Exercise(
             "each patch goes through the same `projection`, weight and bias",
             lambda a: a["plain output"],
         ),
-        Claim("output", 1, "row p of the output belongs to patch p of the image", lambda a: a["output"]),
+        Claim("output", 1, "row p of the output belongs to patch p of the image", _both("output")),
         Claim(
             "size_checked",
             1,
             "an image of another size than `image_size` raises a ValueError",
-            lambda a: a.raises("too large"),
+            _errors("output", "tall", "wide", "small", "flat"),
             reason=_other_error,
         ),
         Claim(
             "gradients",
             1,
             "gradients reach the projection's weight",
-            lambda a: all(a["reached"].values()),
+            _weight_reached,
             reason=lambda _: "the weight has no part in the output",
         ),
-        Claim("convolution", 2, "`as_convolution` gives an nn.Conv2d with the same outputs", lambda a: a["convolved"]),
+        Claim(
+            "convolution",
+            2,
+            "`as_convolution` gives an nn.Conv2d with the same outputs",
+            lambda a: (a["convolved"], a["kernel"]),
+        ),
     ),
     misconceptions=(
         Misconception(
@@ -636,7 +736,7 @@ PATCH_EMBEDDING = Exercise(
         Misconception(
             "any_size",
             "your module takes images of any size that divides: later there are exactly num_patches positions to add",
-            PROJECTION_SECTION,
+            COUNTING,
             _patch_module(checked=False),
         ),
         Misconception(
@@ -691,16 +791,15 @@ def _shapes_challenge(seed: int) -> Plan:
     for name in ("shape_of_patches", "shape_of_vectors", "num_parameters"):
         plan.name(name, label=name)
     draw = torch.Generator().manual_seed(seed)
-    patch_size, channels = int(torch.randint(5, 12, (), generator=draw)), int(torch.randint(2, 5, (), generator=draw))
-    rows = int(torch.randint(3, 9, (), generator=draw))
-    for label, d_model in (("first", 48), ("second", 112)):
-        shapes = plan.call("patch_shapes", rows * patch_size, (rows + 4) * patch_size, channels, patch_size, d_model)
+    plan.hidden["widths"] = pick(draw, 40, 60), pick(draw, 70, 120)
+    for label, d_model in zip(("first", "second"), plan.hidden["widths"], strict=True):
+        size, channels, rows = pick(draw, 5, 11), pick(draw, 2, 4), pick(draw, 3, 8)
+        shapes = plan.call("patch_shapes", rows * size, (rows + 4) * size, channels, size, d_model)
         for index, part in enumerate(("patches", "vectors", "parameters")):
             plan.item(shapes, index, label=f"{label} {part}")
     return plan
 
 
-COUNTING = "“Counting” in chapter 1"
 GRID_SECTION = "“The grid” in chapter 1"
 
 SHAPES = Exercise(
@@ -727,7 +826,10 @@ SHAPES = Exercise(
             "function_parameters",
             1,
             "`patch_shapes` counts the parameters, and the image's size does not change them",
-            lambda a: (a["first parameters"], a["second parameters"]),
+            lambda a: (a["first parameters"], a["second parameters"], a.hidden["widths"]),
+            reason=lambda got: "yours gives {} parameters at d_model={} and {} at d_model={}".format(
+                got[0], got[2][0], got[1], got[2][1]
+            ),
         ),
     ),
     misconceptions=(

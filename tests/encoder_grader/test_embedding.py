@@ -247,8 +247,9 @@ def test_right_answer_of_any_style_gets_full_marks(exercise, source):
 # what each misconception leaves of the points, and the claims it costs
 COST = {
     "one_hot_lookup": {
-        "vocabulary_first": {"one_hot"},
-        "shifted": {"one_hot"},
+        "vocabulary_first": {"one_hot", "product", "unused", "summed"},  # the other functions use it
+        "shifted": {"one_hot", "product", "unused", "summed"},  # the other functions use it
+        "counted_from_1": {"one_hot", "product", "unused", "summed"},  # the other functions use it
         "last_use": {"summed"},
         "mean_of_uses": {"summed"},
         "first_sentence": {"unused", "summed"},
@@ -263,6 +264,7 @@ COST = {
         "padding_overwritten": {"padding_is_zero"},
         "padding_ignored": {"padding_is_zero", "padding_learns_nothing"},
         "padding_is_always_0": {"padding_is_zero", "padding_learns_nothing"},
+        "padding_0_ignored": {"padding_is_zero", "padding_learns_nothing"},
         "padding_row_learns": {"padding_learns_nothing"},
     },
     "image_to_patches": {
@@ -279,7 +281,7 @@ COST = {
         "strips": {"output"},
         "column_by_column": {"output"},
         "channels_last": {"output"},
-        "transposed_output": {"projected", "output", "gradients"},
+        "transposed_output": {"projected", "output"},
         "detached": {"gradients"},
         "any_size": {"size_checked"},
         "stride_1": {"convolution"},
