@@ -67,4 +67,4 @@ def keep_in_work(root: Path, notebook: Path) -> None:
     while (copy := folder / f"{notebook.stem}-from-exercises-{number}.ipynb").exists():
         number += 1
     shutil.copyfile(notebook, copy)
-    print(f"exercises/ is generated anew, and somebody worked in {notebook.name}: kept as {copy.relative_to(root)}.")
+    print(f"\nexercises/ is generated anew, and somebody worked in {notebook.name}: kept as {copy.relative_to(root)}.")

@@ -1,5 +1,6 @@
 """Every source notebook is fit for nbgrader, its release is what nbgrader makes of it, and no solution leaked."""
 
+import contextlib
 import json
 import re
 import subprocess
@@ -76,11 +77,11 @@ def committed(tmp_path_factory):
     return root
 
 
-def test_the_committed_release_is_what_nbgrader_makes_of_the_committed_source(committed, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # nbgrader changes folders
+def test_the_committed_release_is_what_nbgrader_makes_of_the_committed_source(committed, tmp_path):
     names = assignments(committed)
-    for name in names:
-        generate(committed, name, tmp_path)
+    with contextlib.chdir(tmp_path):
+        for name in names:
+            generate(committed, name, tmp_path)
     drifted = [name for name in names if digest(tmp_path, name) != digest(committed / "exercises", name)]
     assert drifted == [], "exercises/ is not what solutions/ gives: run make release, and commit exercises/"
 
@@ -89,9 +90,19 @@ def test_there_is_a_release_for_each_source_and_no_other():
     assert sorted(folder.name for folder in (ROOT / "exercises").glob("*/")) == sorted(ASSIGNMENTS)
 
 
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory):
+    """What nbgrader makes of the sources now: what it shows is no secret, whatever lies in exercises/."""
+    folder = tmp_path_factory.mktemp("generated")
+    with contextlib.chdir(folder):  # nbgrader changes folders
+        for assignment in ASSIGNMENTS:
+            generate(ROOT, assignment, folder)
+    return folder
+
+
 @each_assignment
-def test_no_solution_is_in_the_exercises(assignment):
-    released = ROOT / "exercises" / assignment / f"{slug(assignment)}.ipynb"
+def test_no_solution_is_in_the_exercises(assignment, generated):
+    released = generated / assignment / f"{slug(assignment)}.ipynb"
     assert leaks(source_file(assignment), released, sorted((ROOT / "exercises").rglob("*.ipynb"))) == []
 
 
@@ -105,8 +116,8 @@ def book():
 
 
 @each_assignment
-def test_no_solution_is_in_the_built_book(assignment, book):
-    released = ROOT / "exercises" / assignment / f"{slug(assignment)}.ipynb"
+def test_no_solution_is_in_the_built_book(assignment, book, generated):
+    released = generated / assignment / f"{slug(assignment)}.ipynb"
     pages = [file.name for file in book]
     assert f"{slug(assignment)}.html" in pages and f"{slug(assignment)}.ipynb" in pages
     assert leaks(source_file(assignment), released, book) == []
@@ -163,11 +174,10 @@ def test_nbgraders_marks_in_a_released_notebook_are_a_leak(files):
     assert "holds the mark END SOLUTION" in files("page.ipynb", nbformat.writes(notebook))[0]
 
 
-def test_a_source_notebook_leaks_into_itself():
-    for assignment in ASSIGNMENTS:
-        source = source_file(assignment)
-        released = ROOT / "exercises" / assignment / source.name
-        assert len(leaks(source, released, [source])) > 5
+@each_assignment
+def test_a_source_notebook_leaks_into_itself(assignment, generated):
+    source = source_file(assignment)
+    assert len(leaks(source, generated / assignment / source.name, [source])) > 5
 
 
 def test_a_digest_knows_a_file_by_its_name_and_its_content(tmp_path):
