@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.judge import Answers
-from encoder_grader.plan import Plan, pick
+from encoder_grader.plan import Plan, Ref, pick
 from encoder_lib.embedding import PatchEmbedding, TokenEmbedding, image_to_patches
 
 # --- 1. one-hot product = lookup -------------------------------------------------------------------------------------
@@ -155,7 +155,6 @@ def _token_challenge(seed: int) -> Plan:
     # enough weights to tell their distribution
     vocab_size, d_model, pad_id = 2 * pick(draw, 150, 200), pick(draw, 90, 120), pick(draw, 3, 9)
     plan = Plan()
-    plan.hidden["d_model"] = d_model
     # rows of unit length, so that the output's length tells the factor whichever row it comes from
     table = nn.functional.normalize(torch.randn(vocab_size, d_model, generator=draw), dim=-1)
     words = torch.randint(10, vocab_size, (2, 7), generator=draw)
@@ -173,6 +172,11 @@ def _token_challenge(seed: int) -> Plan:
     plan.call(loaded, ids, label="loaded")
     plan.train(loaded, False)
     plan.call(loaded, other_ids, label="other_loaded")
+    longer = 3 * nn.functional.normalize(torch.randn(20, d_model - 20, generator=draw), dim=-1)
+    smaller = plan.call("TokenEmbedding", *longer.shape)
+    plan.load(smaller, {"embedding.weight": longer})
+    plan.call(smaller, plan.tensor("few_ids", torch.randint(20, (1, 6), generator=draw)), label="smaller")
+    plan.hidden |= {"widths": (d_model, d_model, d_model - 20), "lengths": (1, 1, 3)}
 
     for kind, pad in (("fresh", pad_id), ("pad 0", 0)):
         plan.seed(seed)
@@ -207,6 +211,22 @@ def _spread_in_words(spreads: tuple[Tensor, ...]) -> str:
         f"times √d_model, your weights have mean {mean:z.2f} and standard deviation {deviation:.2f}, and {share:.0%} of them "
         "lie within one standard deviation (of a normal distribution, 68%)"
     )
+
+
+LOADED = ("loaded", "other_loaded", "smaller")
+
+
+def _factors(a: Answers) -> tuple:
+    """How long each row comes out, for one of length 1; and the widths."""
+    lengths = zip(LOADED, a.hidden["lengths"], strict=True)
+    return *(a[label].norm(dim=-1) / length for label, length in lengths), a.hidden["widths"]
+
+
+def _factors_in_words(got: tuple) -> str:
+    *lengths, widths = got
+    off = [(x - math.sqrt(width)).abs().max().item() for x, width in zip(lengths, widths, strict=True)]
+    worst = off.index(max(off))
+    return f"at d_model={widths[worst]}, rows of length 1 come out with a length of {_range(lengths[worst])}"
 
 
 def _range(x: Tensor) -> str:
@@ -275,17 +295,14 @@ TOKEN_EMBEDDING = Exercise(
             "rows",
             2,
             "each id gets its own row of `embedding.weight`",
-            lambda a: tuple(nn.functional.normalize(x, dim=-1) for x in _both("loaded")(a)),
+            lambda a: tuple(nn.functional.normalize(a[label], dim=-1) for label in LOADED),
         ),
         Claim(
             "scaled",
             1,
             "the rows are multiplied by √d_model",
-            lambda a: (*(x.norm(dim=-1) for x in _both("loaded")(a)), a.hidden["d_model"]),
-            reason=lambda got: (
-                f"at d_model={got[2]}, rows of length 1 come out with a length of "
-                + _range(torch.cat([got[0].flatten(), got[1].flatten()]))
-            ),
+            _factors,
+            reason=_factors_in_words,
         ),
         Claim(
             "initialised",
@@ -394,6 +411,8 @@ def _patches_challenge(seed: int) -> Plan:
     uneven = torch.rand(1, channels, 3 * patch_size // 2, 2 * patch_size, generator=draw)
     plan.call("image_to_patches", plan.tensor("low_images", uneven), patch_size, label="uneven height")
     plan.call("image_to_patches", plan.tensor("narrow_images", uneven.mT), patch_size, label="uneven width")
+    neither = plan.tensor("odd_images", torch.rand(1, 1, 3 * patch_size // 2, 5 * patch_size // 2, generator=draw))
+    plan.call("image_to_patches", neither, patch_size, label="uneven")
     return plan
 
 
@@ -498,7 +517,7 @@ IMAGE_TO_PATCHES = Exercise(
             "indivisible",
             1,
             "an image that does not divide into patches raises a ValueError",
-            _errors("patches", "uneven height", "uneven width"),
+            _errors("patches", "uneven height", "uneven width", "uneven"),
             reason=_other_error,
         ),
     ),
@@ -563,40 +582,45 @@ def as_convolution(embedding: PatchEmbedding) -> nn.Conv2d:
 
 def _patch_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
-    patch_size, channels, d_model, side = pick(draw, 3, 5), pick(draw, 2, 4), pick(draw, 5, 8), pick(draw, 3, 4)
-    sizes = (side * patch_size, patch_size, channels, d_model)
+    patch_size, channels, d_model, side = pick(draw, 3, 5), pick(draw, 3, 4), pick(draw, 5, 8), pick(draw, 3, 4)
     plan = Plan()
-    weight = torch.randn(d_model, channels * patch_size**2, generator=draw) / 7
-    bias = torch.randn(d_model, generator=draw)
 
-    def images(batch: int, rows: int = side, columns: int = side) -> Tensor:
-        return torch.randn(batch, channels, rows * patch_size, columns * patch_size, generator=draw)
+    def images(name: str, rows: int, columns: int, batch: int = 2) -> Ref:
+        shape = (batch, channels, rows * patch_size, columns * patch_size)
+        return plan.tensor(f"{name}_images", torch.randn(shape, generator=draw))
 
+    def weights(bias: Tensor) -> dict:
+        matrix = torch.randn(d_model, channels * patch_size**2, generator=draw) / 7
+        return {"projection.weight": matrix, "projection.bias": bias}
+
+    embedding = plan.call("PatchEmbedding", side * patch_size, patch_size, channels, d_model)
+    plan.load(embedding, weights(torch.randn(d_model, generator=draw)))
     # one grey value an image: every patch is the same, so that only the projection counts
-    grey = torch.rand(2, 1, 1, 1, generator=draw).expand(2, channels, sizes[0], sizes[0])
-    plain, two, three = plan.tensor("plain_images", grey), plan.tensor("images", images(2)), images(3)
-    embedding = plan.call("PatchEmbedding", *sizes)
-    plan.load(embedding, {"projection.weight": weight, "projection.bias": bias})
-    unbiased = plan.call("PatchEmbedding", *sizes)
-    plan.load(unbiased, {"projection.weight": weight, "projection.bias": torch.zeros(d_model)})
-    plan.call(unbiased, two, label="output")
-    plan.train(unbiased, False)
-    plan.call(unbiased, plan.tensor("other_images", three), label="other_output")
-    plan.call(embedding, plain, label="plain output")
+    grey = torch.rand(2, 1, 1, 1, generator=draw).expand(2, channels, side * patch_size, side * patch_size)
+    plan.call(embedding, plan.tensor("plain_images", grey), label="plain output")
     for label, rows, columns in (
         ("tall", side + 1, side),
         ("wide", side, side + 1),
         ("small", side - 1, side - 1),
         ("flat", 1, side**2),  # as many patches as in an image that fits
     ):
-        plan.call(embedding, plan.tensor(f"{label}_images", images(1, rows, columns)), label=label)
-
-    fresh = plan.call("PatchEmbedding", *sizes)
-    plan.reached(plan.call(fresh, two), torch.randn(2, side**2, d_model, generator=draw), fresh, label="reached")
-
+        plan.call(embedding, images(label, rows, columns), label=label)
     convolution = plan.call("as_convolution", embedding)
     plan.attribute(convolution, "weight", label="kernel")
-    plan.call(convolution, two, label="convolved")
+    plan.call(convolution, images("square", side, side), label="convolved")
+
+    # without a bias, and in other sizes
+    patch_size, channels, d_model, side = patch_size + 1, channels - 1, d_model + 6, 7 - side
+    unbiased = plan.call("PatchEmbedding", side * patch_size, patch_size, channels, d_model)
+    plan.load(unbiased, weights(torch.zeros(d_model)))
+    two = images("two", side, side)
+    plan.call(unbiased, two, label="output")
+    plan.train(unbiased, False)
+    plan.call(unbiased, images("three", side, side, batch=3), label="other_output")
+    plan.call(plan.call("as_convolution", unbiased), two, label="other_convolved")
+
+    fresh = plan.call("PatchEmbedding", side * patch_size, patch_size, channels, d_model)
+    plan.reached(plan.call(fresh, two), torch.randn(2, side**2, d_model, generator=draw), fresh, label="reached")
     return plan
 
 
@@ -696,7 +720,7 @@ PATCH_EMBEDDING = Exercise(
             "convolution",
             2,
             "`as_convolution` gives an nn.Conv2d with the same outputs",
-            lambda a: (a["convolved"], a["kernel"]),
+            lambda a: (a["convolved"], a["kernel"], a["other_convolved"]),
         ),
     ),
     misconceptions=(
