@@ -1,5 +1,6 @@
 """The right grade of every submission of the sample class, as nbgrader gives it, and how its mistake is named."""
 
+import csv
 import html
 import re
 import subprocess
@@ -12,30 +13,12 @@ from nbgrader.api import Gradebook
 
 from encoder_grader.release import assignments
 from encoder_grader.sample_class import edited, submissions
+from tests.grading.right_grades import right_grades
 
 ROOT = Path(__file__).parents[2]
 CLASS = ROOT / "_build" / "sample_class"
 
-# assignment → student → the points of each exercise in the notebook's order, and what the feedback says
-RIGHT = {
-    "1_embedding": {
-        "ada_full_marks": ((4, 6, 5, 6, 4), "25.0 / 25.0"),
-        "ben_untouched_stub": ((0, 0, 0, 0, 0), "raised NotImplementedError"),
-        "cleo_half_finished": ((4, 6, 0, 0, 0), "raised NotImplementedError"),
-        "dan_deleted_a_test": ((4, 6, 5, 6, 4), "was missing from the submission. It was added back"),
-        "eve_averaged_the_uses": ((3, 6, 5, 6, 4), "you average over the uses of a row: they add up"),
-        "fay_forgot_the_scale": ((4, 5, 5, 6, 4), "you left out the factor √d_model"),
-        "gus_overwrote_the_padding": ((4, 5, 5, 6, 4), "overwrote the zeros that nn.Embedding had put into"),
-        # of 3 only the ValueError is left; in 4 the rows belong to no patch
-        "hal_cut_strips": ((4, 6, 1, 5, 4), "your rows are runs of neighbouring pixels in reading order, not squares"),
-        # 4 asks for the order of the patches too
-        "ida_went_down_the_columns": ((4, 6, 4, 5, 4), "your patches run down the columns of the grid first"),
-        "jon_forgot_the_stride": ((4, 6, 5, 4, 4), "your convolution moves by one pixel"),
-        "kim_forgot_the_bias": ((4, 6, 5, 6, 2), "you left out the bias"),
-        # nothing in that cell ran
-        "lea_typed_half_a_line": ((4, 6, 5, 6, 0), "SyntaxError"),
-    }
-}
+RIGHT = {assignment: right_grades(assignment) for assignment in assignments(ROOT)}
 STUDENTS = [(assignment, student) for assignment in RIGHT for student in RIGHT[assignment]]
 
 
@@ -87,9 +70,11 @@ def test_a_source_notebook_gets_full_marks_and_the_stub_none(grades, assignment)
 @pytest.mark.parametrize(("assignment", "student"), STUDENTS)
 def test_the_table_and_the_export_hold_the_grade(graded, assignment, student):
     each = RIGHT[assignment][student][0]
-    assert re.search(rf"^{student} +{' +'.join(f'{points:g}' for points in (*each, sum(each)))}$", graded, re.MULTILINE)
-    line = next(line for line in (CLASS / "grades.csv").read_text().splitlines() if f",{student}," in line)
-    assert float(line.split(",")[-2]) == sum(each)
+    (table,) = (table for table in graded.split("\n\n") if table.startswith(f"{assignment} "))
+    assert [student, *(f"{points:g}" for points in (*each, sum(each)))] in [line.split() for line in table.splitlines()]
+    with open(CLASS / "grades.csv", newline="") as export:
+        scores = {(row["assignment"], row["student_id"]): float(row["score"]) for row in csv.DictReader(export)}
+    assert scores[assignment, student] == sum(each)
 
 
 def test_graded_again_with_nothing_changed_no_submission_is_touched(graded):
