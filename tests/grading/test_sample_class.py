@@ -70,7 +70,7 @@ def test_a_source_notebook_gets_full_marks_and_the_stub_none(grades, assignment)
 @pytest.mark.parametrize(("assignment", "student"), STUDENTS)
 def test_the_table_and_the_export_hold_the_grade(graded, assignment, student):
     each = RIGHT[assignment][student][0]
-    (table,) = (table for table in graded.split("\n\n") if table.startswith(f"{assignment} "))
+    (table,) = (table for table in graded.split("\n\n") if table.lstrip().startswith(f"{assignment} "))
     assert [student, *(f"{points:g}" for points in (*each, sum(each)))] in [line.split() for line in table.splitlines()]
     with open(CLASS / "grades.csv", newline="") as export:
         scores = {(row["assignment"], row["student_id"]): float(row["score"]) for row in csv.DictReader(export)}
