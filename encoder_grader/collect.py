@@ -155,8 +155,10 @@ class _Runner:
         if hasattr(module, "load_reference"):
             module.load_reference({name: weight.clone() for name, weight in weights.items()})
             return
-        own = {name for name, _ in module.named_parameters(remove_duplicate=False)}
-        wanted = {n: w.shape for n, w in weights.items() if n in own or w.any()}  # a missing zero bias changes nothing
+        own = dict(module.named_parameters(remove_duplicate=False))
+        shapes = [p.shape for p in own.values() if not nn.parameter.is_lazy(p)]
+        # a bias that is not there is as good as one of zeros
+        wanted = {n: w.shape for n, w in weights.items() if n in own or w.shape in shapes or w.any()}
         parts = self.match_parameters(module, wanted)
         with torch.no_grad():
             for name, part in parts.items():
@@ -180,6 +182,9 @@ class _Runner:
             upstream = upstream.reshape(of.shape)  # where a gradient arrives does not depend on the order of the axes
         found = dict(zip(learning, self.gradients(step, upstream, list(learning.values())), strict=True))
         return {name: name in found and bool(found[name].any()) for name in weights}
+
+    def do_learned(self, step):
+        return sum(p.numel() for p in self.module(step).parameters() if p.requires_grad)
 
     # --- helpers ---
 
@@ -210,8 +215,13 @@ class _Runner:
                 "(by a detach, a no_grad, NumPy, or a fresh tensor)",
             )
         total = (of * upstream.to(of.dtype)).sum()
-        found = torch.autograd.grad(total, wrt, retain_graph=True, allow_unused=True)
-        return [torch.zeros_like(w) if g is None else g for w, g in zip(wrt, found, strict=True)]
+        if not all(w.is_leaf for w in wrt):
+            found = torch.autograd.grad(total, wrt, retain_graph=True, allow_unused=True)
+            return [torch.zeros_like(w) if g is None else g for w, g in zip(wrt, found, strict=True)]
+        for w in wrt:
+            w.grad = None
+        total.backward(inputs=wrt, retain_graph=True)  # as in training, hooks and all
+        return [torch.zeros_like(w) if w.grad is None else w.grad.clone() for w in wrt]
 
     def module(self, step) -> nn.Module:
         module = self.decode(step["module"])

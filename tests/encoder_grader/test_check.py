@@ -12,7 +12,7 @@ from torch import nn
 import encoder_grader
 from encoder_grader.checking import check, verdict_on
 from encoder_grader.collect import collect
-from encoder_grader.exercise import Claim, Exercise, Misconception, find
+from encoder_grader.exercise import Claim, Exercise, Misconception, exercises, find
 from encoder_grader.judge import difference, judge
 from encoder_grader.plan import Plan
 
@@ -91,6 +91,91 @@ def test_fault_earns_nothing_and_gets_its_own_sentence(source, sentence):
     assert sentence in str(verdict)
 
 
+HOSTILE = {
+    "an object that equals everything": ("class E:\n    def __eq__(self, other): return True", "E()", "is an E"),
+    "an object that cannot be shown": (
+        "class E:\n    def __repr__(self): raise SystemExit\n    def __getattr__(self, n): raise BaseException(n)",
+        "E()",
+        "is an E",
+    ),
+    "an object that says it is a tensor": ("class E: __class__ = torch.Tensor", "E()", "raised AttributeError"),
+    "a tensor that answers for itself": (
+        "class T(torch.Tensor):\n    @classmethod\n    def __torch_function__(cls, *args): return torch.ones(2, 3)",
+        "x.as_subclass(T)",
+        "every number is 0.5 times",
+    ),
+    "a generator": ("", "(y for y in x)", "is a generator"),
+    "a complex tensor": ("", "x.cfloat() * 2", "has dtype complex64"),
+    "an 8-bit float": ("", "(x * 2).to(torch.float8_e4m3fn)", "too coarse to be compared"),
+    "a nested tensor": ("", "torch.nested.nested_tensor([x[0], x[1]])", "is a nested tensor"),
+    "a huge tensor": ("", "torch.zeros(10**8)", "too large to be compared"),
+    "a tensor larger than memory": ("", "torch.zeros(1).expand(10**13)", "too large to be compared"),
+    "a list in itself": ("a = []\na.extend([a] * 300)", "a", "is a list"),
+    "a whole number without end": ("", "10**6000", "more than 64 bits"),
+    "a number that equals everything": ("class I(int):\n    def __eq__(self, o): return True", "I(3)", "is a number"),
+    "a dict that refuses": ("class D(dict):\n    def items(self): raise BaseException('no')", "D(a=1)", "raised"),
+    "an array of objects": ("", "np.array([object()])", "is a ndarray"),
+    "a parameter without a shape": ("", "nn.UninitializedParameter()", "raised RuntimeError"),
+    "no globals left": ("", "globals().clear()", "is None"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("what", HOSTILE)
+def test_no_result_stops_the_check(what):
+    setup, result, sentence = HOSTILE[what]
+    verdict = on(f"{setup}\ndef double(x): return {result}")
+    assert type(verdict.points) is float and verdict.points == 0
+    assert sentence in str(verdict)
+    assert str(verdict).encode() and verdict._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "error, sentence",
+    [
+        ("class X(BaseException): pass", "raised X"),
+        ("class X(Exception):\n    def __str__(self): raise SystemExit", "raised X: (its message cannot be shown)"),
+        ("class X(Exception):\n    def __str__(self): return 3", "raised X: (its message cannot be shown)"),
+        ("class X(Exception):\n    def __str__(self): return '\\ud800' * 10**6", "raised X: ???"),
+        ("X = GeneratorExit", "raised GeneratorExit"),
+    ],
+)
+def test_no_error_stops_the_check(error, sentence):
+    verdict = on(f"{error}\ndef double(x): raise X()")
+    assert verdict.points == 0
+    assert sentence in str(verdict) and len(str(verdict).encode()) < 5_000
+
+
+def test_ctrl_c_stops_the_check():
+    with pytest.raises(KeyboardInterrupt):
+        on("def double(x): raise KeyboardInterrupt")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "result",
+    [
+        "nn.Parameter(x * 2)",
+        "(x * 2).to_sparse()",
+        "(x * 2).to_sparse_csr()",
+        "torch.complex(x * 0, -x * 2).conj().imag",
+        "(x * 2).half()",
+        "(x.bfloat16() * 2)",
+        "x.mul_(2)",
+        "[x * 2, x.resize_(100)][0]",
+        "[x * 2, x.requires_grad_()][0]",
+        "[x * 2, sys.stdout.close(), print('still here')][0]",
+        "[x * 2, print('\\ud800')][0]",
+        "[x * 2, torch.set_default_device('meta'), torch.set_grad_enabled(False)][0]",
+    ],
+)
+def test_right_numbers_in_any_wrapping_earn_the_points(result):
+    verdict = on(f"import sys\ndef double(x): return ({result})")
+    assert verdict.points == 3, verdict
+    assert str(verdict).encode()
+    assert torch.get_default_device().type == "cpu" and torch.is_grad_enabled()
+
+
 def test_error_is_shown_with_the_line_of_the_learners_own_code():
     """In a notebook: the line inside the learner's function, not the one inside torch where the error came up."""
     shell = InteractiveShell.instance()
@@ -132,13 +217,16 @@ def test_learners_state_is_as_before():
     assert torch.get_default_dtype() is torch.float32
 
 
-def test_check_does_not_depend_on_the_learners_settings():
-    with torch.no_grad():
+@pytest.mark.parametrize("exercise", [e.name for e in exercises("embedding")])
+def test_check_does_not_depend_on_the_learners_settings(exercise):
+    entry = find(exercise)
+    with torch.inference_mode():
         torch.set_default_dtype(torch.float64)
+        torch.set_default_device("meta")
         try:
-            entry = find("embedding.token_embedding")
             verdict = verdict_on(entry.name, dict(entry.reference))
         finally:
+            torch.set_default_device("cpu")
             torch.set_default_dtype(torch.float32)
     assert verdict.points == verdict.maximum, verdict
 
@@ -147,7 +235,43 @@ def test_input_changed_in_place_is_noted_by_the_recording():
     plan = DOUBLE.challenge(0)
     recording = collect(plan, {"double": lambda x: x.mul_(2)})
     assert recording.records[-1]["changed"] == ["x"]
-    assert judge(DOUBLE, plan, recording).points == 3  # it costs only where a claim says so
+    verdict = judge(DOUBLE, plan, recording)
+    assert verdict.points == 3  # it costs only where a claim says so
+    assert verdict.notes == ("double(x) changes its input in place: x",)
+
+
+def test_later_calls_get_the_inputs_as_they_were():
+    plan = Plan()
+    x = plan.tensor("x", torch.ones(2))
+    plan.call("zero", x)
+    plan.call("double", x, label="result")
+    recording = collect(plan, {"zero": lambda x: x.zero_(), "double": double})
+    assert recording.tensors["result"].tolist() == [2, 2]
+
+
+def test_module_without_the_stated_weights_is_told_so_where_its_numbers_count():
+    plan = Plan()
+    module = plan.call("Module")
+    plan.load(module, {"weight": torch.ones(2, 3)})
+    plan.call(module, torch.ones(1, 3), label="output")
+    plan.call(module, torch.ones(1, 4), label="misfit")
+    claims = (
+        Claim("output", 1, "the output is right", lambda a: a["output"]),
+        Claim("misfit", 1, "a wrong size is refused", lambda a: a.raises("misfit")),
+    )
+    entry = Exercise(
+        "fixture.module", "Module", lambda _: plan, {"Module": lambda: nn.Linear(3, 2, bias=False)}, claims
+    )
+    verdict = judge(entry, plan, collect(plan, {"Module": lambda: nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 2))}))
+    assert verdict.points == 1
+    assert "your Sequential has no parameter `weight`" in str(verdict)
+
+
+@pytest.mark.parametrize("exercise", [e.name for e in exercises("embedding") if e.name != "embedding.shapes"])
+def test_sizes_change_with_the_seed(exercise):
+    """Or what holds for the local challenge alone would pass the graded one."""
+    shapes = {tuple(tuple(t.shape) for t in find(exercise).challenge(seed).tensors.values()) for seed in range(8)}
+    assert len(shapes) >= 6
 
 
 def test_html_shows_the_same_and_runs_nothing_of_the_learners():
