@@ -113,6 +113,10 @@ class Plan:
             "reached", says, label, of=self._encode(of), upstream=self._encode(upstream), module=self._encode(module)
         )
 
+    def learned(self, module: Ref, label: str | None = None) -> Ref:
+        """How many numbers of a module learn: those of its parameters that ask for a gradient."""
+        return self._add("learned", f"the parameters of {self._subject(module)}", label, module=self._encode(module))
+
     def _add(self, do: str, says: str, label: str | None, **fields) -> Ref:
         if label is not None and any(step["label"] == label for step in self.steps):
             raise ValueError(f"the plan already has a step labelled {label!r}; give each its own label")
