@@ -1,0 +1,1027 @@
+"""The exercises of chapter 2, positional encoding."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from encoder_grader.exercise import Claim, Exercise, Misconception
+from encoder_grader.judge import Answers
+from encoder_grader.plan import Plan, Ref, pick
+from encoder_lib.positional_encoding import LearnedPositionalEncoding, SinusoidalPositionalEncoding, sinusoidal_table
+
+THE_TABLE, WAVELENGTHS = "“The table” in chapter 2", "“Wavelengths” in chapter 2"
+ODD_WIDTHS, ROTATION = "“Odd widths” in chapter 2", "“A shift is a rotation” in chapter 2"
+MODULE, LEARNED = "“The module” in chapter 2", "“Learned positions” in chapter 2"
+DISTANCE, COUNTING = "“Only the distance counts” in chapter 2", "“Counting” in chapter 2"
+WRONG = "“What goes wrong” in chapter 2"
+
+# --- 1. the table ----------------------------------------------------------------------------------------------------
+
+LAGS = (1, 3, 8, 20)  # steps over which a column's frequency is measured: the slow ones need the long steps
+
+
+def _table_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    plan = Plan()
+    plan.call("sinusoidal_table", pick(draw, 50, 60), 2 * pick(draw, 4, 6), label="table")
+    plan.call("sinusoidal_table", pick(draw, 61, 64), 2 * pick(draw, 7, 9), label="wider")
+    plan.call("sinusoidal_table", pick(draw, 40, 60), 2 * pick(draw, 4, 7) + 1, label="odd")
+    return plan
+
+
+def _both_tables(of_one):
+    return lambda a: (of_one(a["table"]), of_one(a["wider"]))
+
+
+def _row_0(table: Tensor) -> Tensor:
+    return table[0].sort().values  # as many zeros as ones, wherever they stand
+
+
+def _layout(table: Tensor) -> tuple:
+    """Which columns start high, which start by rising, whether the frequencies fall; columns 2 and on."""
+    slow, turns = table[:, 2:], _frequencies(table)
+    return slow[0] > 0.5, slow[1] > slow[0], bool((turns[1:] <= turns[:-1] + 1e-4).all()), bool(slow.any())
+
+
+def _frequencies(table: Tensor) -> Tensor:
+    """How far each column's wave turns in one step, from x(t + k) + x(t − k) = 2 cos(kω) x(t), whatever its phase.
+
+    A wave that turns by more than π in `k` steps looks slower; the reference's does so in the same way.
+    """
+    found = torch.zeros(table.shape[1], dtype=table.dtype)
+    for k in LAGS:
+        middle, sides = table[k:-k], table[2 * k :] + table[: -2 * k]
+        cosine = (middle * sides).sum(0) / (2 * middle.square().sum(0)).clamp(min=1e-12)
+        found = found + cosine.clamp(-1, 1).arccos() / k
+    return found / len(LAGS)
+
+
+def _sorted_frequencies(table: Tensor) -> Tensor:
+    return _frequencies(table).sort(descending=True).values
+
+
+def _sines_and_cosines(a: Answers) -> tuple:
+    """How many columns of the odd table start low, as a sine does, and how many high, as a cosine does."""
+    first = a["odd"][0][a["odd"].any(dim=0)]
+    return int((first < 0.7).sum()), int((first > 0.7).sum())
+
+
+def _waves(start=0, exponent=None, base=10000.0, arrange=None, odd=None, multiply=False):
+    """A sinusoidal_table with one part replaced; `exponent` gets i and d_model, `arrange` sines and cosines."""
+
+    def table(num_positions, d_model):
+        position = torch.arange(start, start + num_positions, dtype=torch.float64)[:, None]
+        i = torch.arange((d_model + 1) // 2, dtype=torch.float64)
+        divisor = base ** (2 * i / d_model if exponent is None else exponent(i, d_model))
+        angles = position * divisor if multiply else position / divisor
+        sines, cosines = angles.sin(), angles.cos()
+        if d_model % 2 and odd is not None:
+            return odd(sines, cosines, d_model).float()
+        if arrange is not None:
+            return arrange(sines, cosines)[:, :d_model].float()
+        return _interleaved(sines, cosines)[:, :d_model].float()
+
+    return table
+
+
+def _interleaved(even: Tensor, odd: Tensor) -> Tensor:
+    return torch.stack([even, odd], dim=-1).flatten(1)
+
+
+def _halves(sines: Tensor, cosines: Tensor) -> Tensor:
+    return torch.cat([sines, cosines], dim=1)
+
+
+def _own_exponents(num_positions: int, d_model: int) -> Tensor:
+    """Each column a frequency of its own: the cosine does not share its sine's."""
+    position = torch.arange(num_positions, dtype=torch.float64)[:, None]
+    column = torch.arange(d_model)
+    angles = position / 10000.0 ** (column / d_model)
+    return torch.where(column % 2 == 0, angles.sin(), angles.cos()).float()
+
+
+def _note_002(num_positions: int, d_model: int) -> Tensor:
+    position = torch.arange(num_positions).unsqueeze(1)
+    div_term = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
+    table = torch.zeros(num_positions, d_model)
+    table[:, 0::2] = torch.sin(position * div_term)
+    table[:, 1::2] = torch.cos(position * div_term)
+    return table
+
+
+def _cosine_last(sines: Tensor, cosines: Tensor, d_model: int) -> Tensor:
+    table = _interleaved(sines, cosines)
+    return torch.cat([table[:, : d_model - 1], cosines[:, -1:]], dim=1)
+
+
+def _empty_last(sines: Tensor, cosines: Tensor, d_model: int) -> Tensor:
+    table = _interleaved(sines, cosines)[:, :d_model].clone()
+    table[:, -1] = 0
+    return table
+
+
+def _one_column_less(sines: Tensor, cosines: Tensor, d_model: int) -> Tensor:
+    return _interleaved(sines, cosines)[:, : d_model - 1]
+
+
+SINUSOIDAL_TABLE = Exercise(
+    name="positional_encoding.sinusoidal_table",
+    title="The sinusoidal table",
+    challenge=_table_challenge,
+    reference={"sinusoidal_table": sinusoidal_table},
+    claims=(
+        Claim("start", 1, "row 0 belongs to position 0: its sines are 0, its cosines 1", _both_tables(_row_0)),
+        Claim(
+            "layout",
+            2,
+            "sine and cosine alternate, sine first, and the pairs go from fast to slow",
+            _both_tables(_layout),
+            reason=lambda _: "your columns stand in another order, or some are neither a sine nor a cosine",
+            picture=lambda a: a["table"],
+        ),
+        Claim(
+            "frequencies",
+            2,
+            "pair i turns by 10000^(−2i/d_model) radians from each position to the next",
+            _both_tables(_sorted_frequencies),
+            reason=lambda got: f"over your {len(got[0])} columns the waves do not have the right frequencies",
+            picture=lambda a: a["table"],
+        ),
+        Claim(
+            "odd",
+            1,
+            "an odd d_model leaves one sine without a cosine",
+            _sines_and_cosines,
+            reason=lambda got: "of your columns {} start low, as a sine does, and {} high, as a cosine does".format(
+                *got
+            ),
+        ),
+    ),
+    misconceptions=(
+        Misconception(
+            "swapped",
+            "you swapped sine and cosine",
+            THE_TABLE,
+            {"sinusoidal_table": _waves(arrange=lambda sines, cosines: _interleaved(cosines, sines))},
+        ),
+        Misconception(
+            "halves",
+            "you put all sines into the first half and all cosines into the second: here they alternate",
+            WRONG,
+            {"sinusoidal_table": _waves(arrange=_halves)},
+        ),
+        Misconception(
+            "starts_at_1",
+            "your first row is that of position 1: positions count from 0",
+            THE_TABLE,
+            {"sinusoidal_table": _waves(start=1)},
+        ),
+        Misconception(
+            "i_for_two_i",
+            "the factor 2 is missing in your exponent: i counts pairs, and the exponent is 2i/d_model",
+            WRONG,
+            {"sinusoidal_table": _waves(exponent=lambda i, d_model: i / d_model)},
+        ),
+        Misconception(
+            "doubled_twice",
+            "your exponent is 4i/d_model, the 2 counted twice: once in the steps of your range, once in the formula",
+            WRONG,
+            {"sinusoidal_table": _waves(exponent=lambda i, d_model: 4 * i / d_model)},
+        ),
+        Misconception(
+            "last_pair_10000",
+            "you spread the exponents from 0 to 1: they end at 1 − 2/d_model, and the slowest pair stays below 10000",
+            WAVELENGTHS,
+            {"sinusoidal_table": _waves(exponent=lambda i, d_model: i / i[-1])},
+        ),
+        Misconception(
+            "base_1000",
+            "your waves slow down towards 1000, not 10000",
+            WAVELENGTHS,
+            {"sinusoidal_table": _waves(base=1000.0)},
+        ),
+        Misconception(
+            "multiplied",
+            "you multiplied the position by 10000^(2i/d_model): it is divided by it",
+            WAVELENGTHS,
+            {"sinusoidal_table": _waves(multiply=True)},
+        ),
+        Misconception(
+            "own_exponents",
+            "each of your columns has a frequency of its own: a cosine has the frequency of the sine before it",
+            THE_TABLE,
+            {"sinusoidal_table": _own_exponents},
+        ),
+        Misconception(
+            "note_002",
+            "for an odd d_model there is one cosine less than there are sines",
+            ODD_WIDTHS,
+            {"sinusoidal_table": _note_002},
+        ),
+        Misconception(
+            "cosine_last",
+            "for an odd d_model your last column is a cosine",
+            ODD_WIDTHS,
+            {"sinusoidal_table": _waves(odd=_cosine_last)},
+        ),
+        Misconception(
+            "empty_last",
+            "for an odd d_model your last column is left empty",
+            ODD_WIDTHS,
+            {"sinusoidal_table": _waves(odd=_empty_last)},
+        ),
+        Misconception(
+            "one_column_less",
+            "for an odd d_model your table lacks its last column",
+            ODD_WIDTHS,
+            {"sinusoidal_table": _waves(odd=_one_column_less)},
+        ),
+    ),
+)
+
+# --- 2. the shift ----------------------------------------------------------------------------------------------------
+
+
+def shift_matrix(offset: int, d_model: int) -> Tensor:
+    """The matrix that carries the row of each position to the row `offset` positions on."""
+    if d_model % 2:
+        raise ValueError(f"d_model={d_model} is odd: the last sine has no cosine to turn with")
+    angles = offset / 10000.0 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    return _blocks(angles.cos(), -angles.sin(), angles.sin(), angles.cos()).float()
+
+
+def _blocks(upper_left: Tensor, upper_right: Tensor, lower_left: Tensor, lower_right: Tensor) -> Tensor:
+    """The matrix with 2 × 2 blocks along its diagonal."""
+    matrix = torch.zeros(2 * len(upper_left), 2 * len(upper_left), dtype=upper_left.dtype)
+    even, odd = torch.arange(0, len(matrix), 2), torch.arange(1, len(matrix), 2)
+    matrix[even, even], matrix[even, odd] = upper_left, upper_right
+    matrix[odd, even], matrix[odd, odd] = lower_left, lower_right
+    return matrix
+
+
+def _shift_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    plan = Plan()
+    for name, half in (("narrow", pick(draw, 3, 5)), ("wide", pick(draw, 6, 8))):
+        offset, d_model = pick(draw, 5, 13), 2 * half
+        for label, by in (("on", offset), ("back", -offset), ("nowhere", 0)):
+            plan.call("shift_matrix", by, d_model, label=f"{name} {label}")
+        plan.hidden[name] = offset, d_model
+    plan.call("shift_matrix", 3, 2 * pick(draw, 3, 6) + 1, label="odd")
+    return plan
+
+
+def _of_shifts(quantity):
+    """The quantity of both sizes; it gets the matrices on, back and nowhere, the offset, and the table."""
+
+    def of_both(a: Answers) -> tuple:
+        found = []
+        for name in ("narrow", "wide"):
+            offset, d_model = a.hidden[name]
+            matrices = (a[f"{name} {label}"].double() for label in ("on", "back", "nowhere"))
+            found.append(quantity(*matrices, offset, sinusoidal_table(40, d_model, torch.float64)))
+        return tuple(found)
+
+    return of_both
+
+
+def _outside(on: Tensor, *_) -> tuple:
+    pair = torch.arange(len(on)) // 2
+    return (on.abs() > 1e-6) & (pair[:, None] != pair), bool(on.any())
+
+
+def _cosines(on: Tensor, back: Tensor, *_) -> Tensor:
+    return torch.cat([on.diagonal(), back.diagonal()]).sort().values
+
+
+def _moved(on: Tensor, back: Tensor, nowhere: Tensor, offset: int, table: Tensor) -> Tensor:
+    return table[:-offset] @ on
+
+
+def _undone(on: Tensor, back: Tensor, nowhere: Tensor, *_) -> tuple:
+    return on @ back, nowhere
+
+
+def _shift(build=None, exponent=None, base=10000.0, offset=lambda k: k, odd=True):
+    """A shift_matrix with one part replaced; `build` gets cosines and sines."""
+
+    def matrix(k, d_model):
+        if d_model % 2 and odd:
+            raise ValueError(f"d_model={d_model}")
+        i = torch.arange(d_model // 2, dtype=torch.float64)
+        power = 2 * i / d_model if exponent is None else exponent(i, d_model)
+        angles = offset(k) / base**power
+        cosines, sines = angles.cos(), angles.sin()
+        built = _blocks(cosines, -sines, sines, cosines) if build is None else build(cosines, sines)
+        if d_model % 2:
+            built = nn.functional.pad(built, (0, 1, 0, 1))
+            built[-1, -1] = 1
+        return built.float()
+
+    return {"shift_matrix": matrix}
+
+
+def _big_blocks(cosines: Tensor, sines: Tensor) -> Tensor:
+    c, s = cosines.diag(), sines.diag()
+    return torch.cat([torch.cat([c, -s], dim=1), torch.cat([s, c], dim=1)])
+
+
+SHIFT_MATRIX = Exercise(
+    name="positional_encoding.shift_matrix",
+    title="A shift is a rotation",
+    challenge=_shift_challenge,
+    reference={"shift_matrix": shift_matrix},
+    claims=(
+        Claim(
+            "blocks",
+            1,
+            "no pair mixes with another: outside the 2 × 2 blocks along the diagonal all entries are 0",
+            _of_shifts(_outside),
+            reason=lambda got: f"{sum(int(pattern.sum()) for pattern, _ in got)} entries outside the blocks are not 0",
+            picture=lambda a: a["narrow on"],
+        ),
+        Claim("angles", 1, "block i turns by the angle that pair i covers in `offset` positions", _of_shifts(_cosines)),
+        Claim(
+            "moved",
+            2,
+            "`table[pos] @ shift_matrix(k, d_model)` is `table[pos + k]`, at every position",
+            _of_shifts(_moved),
+        ),
+        Claim(
+            "undone", 1, "a shift by −k undoes the shift by k, and a shift by 0 changes nothing", _of_shifts(_undone)
+        ),
+        Claim(
+            "odd",
+            1,
+            "an odd d_model raises a ValueError: the last sine has no cosine to turn with",
+            lambda a: a.raises("odd"),
+            reason=lambda error: f"{error} is raised instead" if error else "no error is raised",
+        ),
+    ),
+    misconceptions=(
+        Misconception(
+            "backwards",
+            "your matrix turns the wrong way: it shifts by −k",
+            ROTATION,
+            _shift(lambda c, s: _blocks(c, s, -s, c)),
+        ),
+        Misconception(
+            "reflection",
+            "both your sines have the same sign: that mirrors, a rotation needs one of each",
+            ROTATION,
+            _shift(lambda c, s: _blocks(c, s, s, c)),
+        ),
+        Misconception(
+            "sines_on_diagonal",
+            "you put the sines on the diagonal, where the cosines belong",
+            ROTATION,
+            _shift(lambda c, s: _blocks(s, -c, c, s)),
+        ),
+        Misconception(
+            "halves",
+            "your matrix fits a table with all sines first: here sine and cosine alternate",
+            WRONG,
+            _shift(_big_blocks),
+        ),
+        Misconception(
+            "i_for_two_i",
+            "the factor 2 is missing in your exponent: i counts pairs, and the exponent is 2i/d_model",
+            WRONG,
+            _shift(exponent=lambda i, d_model: i / d_model),
+        ),
+        Misconception(
+            "doubled_twice",
+            "your exponent is 4i/d_model, the 2 counted twice",
+            WRONG,
+            _shift(exponent=lambda i, d_model: 4 * i / d_model),
+        ),
+        Misconception("base_1000", "your angles belong to base 1000, not 10000", WAVELENGTHS, _shift(base=1000.0)),
+        Misconception(
+            "one_angle",
+            "all your blocks turn by the same angle: each pair has its own frequency",
+            ROTATION,
+            _shift(exponent=lambda i, d_model: 0 * i),
+        ),
+        Misconception(
+            "one_step",
+            "your matrix shifts by one position, whatever the offset is",
+            ROTATION,
+            _shift(offset=lambda k: 1),
+        ),
+        Misconception(
+            "distance_only",
+            "you lose the offset's sign: a shift back is not a shift on",
+            ROTATION,
+            _shift(offset=abs),
+        ),
+        Misconception(
+            "odd_let_through",
+            "for an odd d_model you return a matrix, but the last sine cannot be shifted without its cosine",
+            ROTATION,
+            _shift(odd=False),
+        ),
+    ),
+)
+
+# --- 3. and 4. the modules -------------------------------------------------------------------------------------------
+
+
+class _FixedLength(SinusoidalPositionalEncoding):
+    """The exercise's module ends at max_len; the library's computes further rows when they are asked for."""
+
+    def forward(self, x):
+        if x.shape[1] > self.max_len:
+            raise ValueError(f"a sequence of length {x.shape[1]} is longer than max_len={self.max_len}")
+        return super().forward(x)
+
+
+def _too_long(a: Answers) -> tuple:
+    """What a sequence of exactly max_len, and longer ones, raise; and which row a longer one's last position got."""
+    raised = tuple(a.raises(label) for label in ("full", "long", "far longer"))
+    got, rows = a.recording.tensors.get("long"), a.recording.tensors.get("full")
+    if got is None or rows is None or got.dim() != 3 or rows.dim() != 3 or got.shape[1] != rows.shape[1] + 1:
+        return raised, "nothing"
+    for name, row in (("the last row", rows[0, -1]), ("row 0", rows[0, 0]), ("no row", torch.zeros_like(rows[0, 0]))):
+        if torch.allclose(got[0, -1].double(), row.double(), atol=1e-4):
+            return raised, name
+    return raised, "another row"
+
+
+def _too_long_in_words(got: tuple) -> str:
+    (full, *long), row = got
+    if full:
+        return f"a sequence of exactly max_len raises a {full}: it still fits"
+    errors = sorted({str(error) for error in long if error and error != "ValueError"})
+    if errors:
+        return f"a sequence that is too long raises a {errors[0]}: ask for the length before you add"
+    return f"a sequence that is too long goes through, and position max_len gets {row}"
+
+
+def _dropped(a: Answers) -> Tensor:
+    """What training leaves: the shares of zeros, of entries total/(1 − p), and of x, the row or their total alone."""
+    p, x = a.hidden["p"], a.hidden["x"].double()
+    got, total = a["trained"].double(), a["undropped"].double()
+    some = total.abs() > 1e-3  # elsewhere a zero says nothing
+
+    def share(of: Tensor, zeros: bool = False) -> Tensor:
+        same = ((got - of).abs() < 1e-4 * (1 + of.abs())) & ((got == 0) == zeros)
+        return same[some].double().sum() / some.sum().clamp(min=1)
+
+    return torch.stack([share(0 * x, zeros=True), share(total / (1 - p)), share(x), share(total - x), share(total)])
+
+
+def _dropped_in_words(got: Tensor) -> str:
+    zeros, kept, *_, unchanged = got.tolist()
+    return (
+        f"in training {zeros:.0%} of the entries are 0, {kept:.0%} are 1/(1 − dropout) times the sum, "
+        f"and {unchanged:.0%} are the sum unchanged"
+    )
+
+
+def _undropped(a: Answers) -> tuple:
+    """Whether evaluation gives what a module without dropout gives."""
+    total = a["undropped"]
+    return torch.allclose(a["evaluated"].double(), total.double(), atol=1e-4), bool(total.any())
+
+
+def _dropout_steps(plan: Plan, draw: torch.Generator, make, seq: int, d_model: int, seed: int) -> None:
+    """The same x through a module without dropout, and through one with, in training and in evaluation."""
+    p = pick(draw, 3, 6) / 10
+    values = torch.randn(4, seq, d_model, generator=draw)
+    x = plan.tensor("x", values)
+    plan.call(make(0.0), x, label="undropped")
+    module = make(p)
+    plan.seed(seed)
+    plan.call(module, x, label="trained")
+    plan.train(module, False)
+    plan.call(module, x, label="evaluated")
+    plan.hidden |= {"p": p, "x": values}
+
+
+def _length_steps(plan: Plan, module: Ref, max_len: int, d_model: int) -> None:
+    for label, seq in (("full", max_len), ("long", max_len + 1), ("far longer", 2 * max_len + 3)):
+        plan.call(module, plan.tensor(f"{label} zeros", torch.zeros(2, seq, d_model)), label=label)
+
+
+def _module_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    plan = Plan()
+    for label, half in (("first", pick(draw, 4, 6)), ("second", pick(draw, 7, 10))):
+        max_len, d_model, batch = pick(draw, 20, 30), 2 * half, 2 if label == "first" else 3
+        module = plan.call("SinusoidalPositionalEncoding", d_model, max_len, 0.0)
+        zeros = plan.tensor(f"{label} zeros", torch.zeros(batch, pick(draw, 7, 12), d_model))
+        plan.call(module, zeros, label=f"{label} zero")
+        values = torch.randn(batch, pick(draw, 13, 18), d_model, generator=draw)
+        plan.call(module, plan.tensor(f"{label} x", values), label=f"{label} sum")
+        plan.call(module, plan.tensor(f"{label} −x", -values), label=f"{label} difference")
+        plan.hidden[label] = values
+    _length_steps(plan, module, max_len, d_model)
+
+    def make(dropout: float) -> Ref:
+        return plan.call("SinusoidalPositionalEncoding", d_model, max_len, dropout)
+
+    _dropout_steps(plan, draw, make, max_len - 1, d_model, seed)
+    moved = make(0.1)
+    plan.learned(moved, label="learned")
+    plan.call(plan.attribute(moved, "to"), "meta")
+    x = plan.tensor("moved x", torch.randn(2, 5, d_model, generator=draw))
+    plan.call(moved, plan.call(plan.attribute(x, "to"), "meta"), label="moved")
+    return plan
+
+
+def _buffer_in_words(got: tuple) -> str:
+    learned, error = got
+    if learned:
+        return f"{learned} of the module's numbers learn"
+    return f"after `module.to(device)` a call raises a {error}: the table did not move along"
+
+
+def _added(a: Answers) -> tuple:
+    """Half of what x and −x differ by: x itself, whatever is added to it."""
+    return tuple((a[f"{label} sum"] - a[f"{label} difference"]) / 2 for label in ("first", "second"))
+
+
+class _Adds(nn.Module):
+    """A positional encoding in which each mistake is a switch."""
+
+    def __init__(self, d_model, max_len, dropout=0.1, *, keep="buffer", take=None, combine=None, drop="sum", long=None):
+        super().__init__()
+        table = sinusoidal_table(max_len + 1, d_model)  # the last row for those who start at 1
+        if keep == "parameter":
+            self.table = nn.Parameter(table)
+        elif keep == "attribute":
+            self.table = table
+        else:
+            self.register_buffer("table", table)
+        self.max_len, self.dropout = max_len, nn.Dropout(dropout)
+        self.take, self.combine, self.drop, self.long = take, combine, drop, long
+
+    def forward(self, x):
+        seq = x.shape[1]
+        if self.long is None and seq > self.max_len or self.long == "full refused" and seq >= self.max_len:
+            raise ValueError(f"{seq}")
+        table = self.table[: self.max_len]
+        if self.long in ("clamped", "wrapped") and seq > self.max_len:
+            place = torch.arange(seq)
+            row = table[place.clamp(max=self.max_len - 1) if self.long == "clamped" else place % self.max_len]
+        elif self.long == "cut":
+            row = nn.functional.pad(table, (0, 0, 0, max(0, seq - self.max_len)))[:seq]
+        else:
+            row = table[:seq] if self.take is None else self.take(self.table, x)
+        if self.drop == "row":
+            return x + self.dropout(row)
+        if self.drop == "x":
+            return self.dropout(x) + row
+        total = x + row if self.combine is None else self.combine(x, row)
+        if self.drop == "none":
+            return total
+        if self.drop == "always":
+            return nn.functional.dropout(total, self.dropout.p)
+        if self.drop == "unscaled":
+            return total * (torch.rand_like(total) >= self.dropout.p) if self.training else total
+        return self.dropout(total)
+
+
+def _adds(**switches):
+    return {"SinusoidalPositionalEncoding": lambda *args, **kwargs: _Adds(*args, **kwargs, **switches)}
+
+
+def _along_batch(table: Tensor, x: Tensor) -> Tensor:
+    return table[: x.shape[0]].unsqueeze(1)
+
+
+SINUSOIDAL_MODULE = Exercise(
+    name="positional_encoding.sinusoidal_encoding",
+    title="SinusoidalPositionalEncoding",
+    challenge=_module_challenge,
+    reference={"SinusoidalPositionalEncoding": _FixedLength},
+    claims=(
+        Claim(
+            "positions",
+            1,
+            "position p of every sequence gets row p of the sinusoidal table",
+            lambda a: (a["first zero"], a["second zero"]),
+            picture=lambda a: a["first zero"][1],
+        ),
+        Claim("added", 1, "the rows are added to x as it is", _added),
+        Claim(
+            "buffer",
+            1,
+            "the table is a buffer: it does not learn, and it moves with the module to another device",
+            lambda a: (a["learned"], a.raises("moved")),
+            reason=_buffer_in_words,
+        ),
+        Claim(
+            "too_long",
+            1,
+            "a sequence longer than max_len raises a ValueError, one of exactly max_len does not",
+            _too_long,
+            reason=_too_long_in_words,
+        ),
+        Claim(
+            "training",
+            1,
+            "in training dropout falls on the sum x + PE",
+            _dropped,
+            tolerance=0.15,
+            reason=_dropped_in_words,
+        ),
+        Claim(
+            "evaluation",
+            1,
+            "in evaluation nothing is dropped",
+            _undropped,
+            reason=lambda _: "after `module.eval()` the output is not what it is without dropout",
+        ),
+    ),
+    misconceptions=(
+        Misconception(
+            "along_batch",
+            "your positions count the sequences of the batch: position belongs to axis 1",
+            WRONG,
+            _adds(take=_along_batch),
+        ),
+        Misconception(
+            "starts_at_1",
+            "your first vector gets row 1: positions count from 0",
+            MODULE,
+            _adds(take=lambda table, x: table[1 : x.shape[1] + 1]),
+        ),
+        Misconception(
+            "one_row",
+            "every position gets row 0",
+            MODULE,
+            _adds(take=lambda table, x: table[:1]),
+        ),
+        Misconception("multiplied", "you multiplied x by the table", WRONG, _adds(combine=lambda x, row: x * row)),
+        Misconception(
+            "scaled",
+            "you multiplied x by √d_model: the embedding of chapter 1 has done that already",
+            MODULE,
+            _adds(combine=lambda x, row: x * x.shape[-1] ** 0.5 + row),
+        ),
+        Misconception(
+            "parameter", "your table is a parameter, so training changes it", MODULE, _adds(keep="parameter")
+        ),
+        Misconception(
+            "attribute",
+            "your table is a plain attribute, so the module does not know that it has to take it along",
+            MODULE,
+            _adds(keep="attribute"),
+        ),
+        Misconception(
+            "unchecked",
+            "you let the addition fail: the slice of the table is shorter than x",
+            WRONG,
+            _adds(long="unchecked"),
+        ),
+        Misconception("full_refused", "you refuse a sequence of exactly max_len", MODULE, _adds(long="full refused")),
+        Misconception(
+            "clamped", "positions beyond the table silently share its last row", WRONG, _adds(long="clamped")
+        ),
+        Misconception(
+            "wrapped", "positions beyond the table silently start again at row 0", WRONG, _adds(long="wrapped")
+        ),
+        Misconception(
+            "dropout_on_table",
+            "your dropout falls on the table alone: it belongs on the sum",
+            MODULE,
+            _adds(drop="row"),
+        ),
+        Misconception("dropout_on_x", "your dropout falls on x alone: it belongs on the sum", MODULE, _adds(drop="x")),
+        Misconception("no_dropout", "your module has no dropout", MODULE, _adds(drop="none")),
+        Misconception(
+            "unscaled_dropout",
+            "you set entries to zero without scaling the others up by 1/(1 − dropout)",
+            MODULE,
+            _adds(drop="unscaled"),
+        ),
+        Misconception("dropout_always", "your dropout goes on in evaluation", MODULE, _adds(drop="always")),
+    ),
+)
+
+
+def _learned_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    plan = Plan()
+    max_len, d_model = pick(draw, 12, 17), pick(draw, 18, 23)
+    rows = torch.randn(max_len, d_model, generator=draw)
+
+    def make(dropout: float, table: Tensor = rows) -> Ref:
+        module = plan.call("LearnedPositionalEncoding", *table.shape, dropout)
+        plan.load(module, {"table": table})
+        return module
+
+    module = make(0.0)
+    for label, batch, seq in (("short", 2, max_len - 5), ("other", 3, max_len - 2)):
+        values = torch.randn(batch, seq, d_model, generator=draw)
+        plan.call(module, plan.tensor(f"{label} x", values), label=label)
+    wide = torch.randn(pick(draw, 8, 10), d_model + 4, generator=draw)
+    x = plan.tensor("wide x", torch.randn(2, len(wide) - 1, d_model + 4, generator=draw))
+    plan.call(make(0.0, wide), x, label="wide")
+    _length_steps(plan, module, max_len, d_model)
+    _dropout_steps(plan, draw, make, max_len - 1, d_model, seed)
+
+    learner = make(0.0)
+    seq = max_len - 4
+    output = plan.call(learner, plan.tensor("gradient x", torch.randn(3, seq, d_model, generator=draw)))
+    table = plan.parameter(learner, "table", (max_len, d_model))
+    plan.gradient(output, torch.randn(3, seq, d_model, generator=draw), table, label="gradient")
+
+    size = pick(draw, 70, 90), pick(draw, 100, 130)
+    plan.seed(seed)
+    fresh = plan.call("LearnedPositionalEncoding", *size, 0.0)
+    plan.parameter(fresh, "table", size, label="fresh")
+    return plan
+
+
+def _spread(weight: Tensor) -> Tensor:
+    """Mean, standard deviation and share within one of them, where N(0, 0.02²) gives 0, 1 and 0.683, each ÷ 0.02.
+
+    Then how far the means of the rows, and of the columns, lie apart: little, where all numbers are drawn.
+    """
+    weight = weight / 0.02
+    share = (weight.abs() < weight.std()).double().mean()
+    return torch.stack([weight.mean(), weight.std(), share, weight.mean(1).std(), weight.mean(0).std()])
+
+
+def _spread_in_words(spread: Tensor) -> str:
+    mean, deviation, share = (spread[:3] * torch.tensor([0.02, 0.02, 1])).tolist()
+    if deviation == 0:
+        return f"all fresh numbers are {mean:.3g}"
+    return (
+        f"your fresh numbers have mean {mean:z.4f} and standard deviation {deviation:.4g}, and {share:.0%} of them lie "
+        "within one standard deviation (of a normal distribution, 68%)"
+    )
+
+
+class _Learns(_Adds):
+    """A learned table in which each mistake is a switch."""
+
+    def __init__(self, max_len, d_model, dropout=0.1, *, std=0.02, kind="normal", frozen=False, **switches):
+        super().__init__(d_model, max_len, dropout, **switches)
+        del self.table
+        table = torch.empty(max_len, d_model)
+        if kind == "uniform":
+            nn.init.uniform_(table, -std, std)
+        else:
+            nn.init.normal_(table, std=std)
+        if frozen:
+            self.register_buffer("table", table)
+        else:
+            self.table = nn.Parameter(table)
+
+
+def _learns(**switches):
+    return {"LearnedPositionalEncoding": lambda *args, **kwargs: _Learns(*args, **kwargs, **switches)}
+
+
+LEARNED_ENCODING = Exercise(
+    name="positional_encoding.learned_encoding",
+    title="LearnedPositionalEncoding",
+    challenge=_learned_challenge,
+    reference={"LearnedPositionalEncoding": LearnedPositionalEncoding},
+    claims=(
+        Claim(
+            "positions",
+            1,
+            "row p of `table` is added at position p of every sequence",
+            lambda a: (a["short"], a["other"], a["wide"]),
+        ),
+        Claim(
+            "initialised",
+            1,
+            "a fresh table is drawn from N(0, 0.02²)",
+            lambda a: _spread(a["fresh"]),
+            tolerance=0.08,
+            reason=_spread_in_words,
+        ),
+        Claim(
+            "gradients",
+            1,
+            "row p gets the sum of the gradients above position p, over the batch; rows not in use get none",
+            lambda a: a["gradient"],
+        ),
+        Claim(
+            "too_long",
+            1,
+            "a sequence longer than max_len raises a ValueError, one of exactly max_len does not",
+            _too_long,
+            reason=_too_long_in_words,
+        ),
+        Claim(
+            "dropout",
+            1,
+            "dropout falls on the sum, in training only",
+            lambda a: (_dropped(a), _undropped(a)),
+            tolerance=0.15,
+            reason=lambda got: (
+                _dropped_in_words(got[0])
+                + ("" if got[1][0] else "; and after `module.eval()` the output is not what it is without dropout")
+            ),
+        ),
+    ),
+    misconceptions=(
+        Misconception(
+            "zeros",
+            "your table starts as zeros: until it has learned, all positions are the same to the model",
+            LEARNED,
+            _learns(std=0.0),
+        ),
+        Misconception(
+            "default_init", "your table is drawn from N(0, 1), the default of nn.Embedding", LEARNED, _learns(std=1.0)
+        ),
+        Misconception(
+            "std_is_variance",
+            "you passed the variance 0.02² where the standard deviation belongs",
+            LEARNED,
+            _learns(std=0.02**2),
+        ),
+        Misconception("uniform", "your table is drawn from a uniform distribution", LEARNED, _learns(kind="uniform")),
+        Misconception("buffer", "your table is a buffer: it never learns", LEARNED, _learns(frozen=True)),
+        Misconception(
+            "along_batch",
+            "your positions count the sequences of the batch: position belongs to axis 1",
+            WRONG,
+            _learns(take=_along_batch),
+        ),
+        Misconception("one_row", "every position gets row 0", LEARNED, _learns(take=lambda table, x: table[:1])),
+        Misconception("multiplied", "you multiplied x by the table", WRONG, _learns(combine=lambda x, row: x * row)),
+        Misconception(
+            "clamped", "positions beyond the table silently share its last row", WRONG, _learns(long="clamped")
+        ),
+        Misconception(
+            "wrapped", "positions beyond the table silently start again at row 0", WRONG, _learns(long="wrapped")
+        ),
+        Misconception("cut", "positions beyond the table silently get nothing at all", WRONG, _learns(long="cut")),
+        Misconception(
+            "unchecked",
+            "you let the addition fail: the slice of the table is shorter than x",
+            WRONG,
+            _learns(long="unchecked"),
+        ),
+        Misconception(
+            "full_refused", "you refuse a sequence of exactly max_len", LEARNED, _learns(long="full refused")
+        ),
+        Misconception(
+            "dropout_on_table",
+            "your dropout falls on the table alone: it belongs on the sum",
+            MODULE,
+            _learns(drop="row"),
+        ),
+        Misconception("no_dropout", "your module has no dropout", MODULE, _learns(drop="none")),
+        Misconception("dropout_always", "your dropout goes on in evaluation", MODULE, _learns(drop="always")),
+    ),
+)
+
+# --- 5. counts -------------------------------------------------------------------------------------------------------
+
+
+def wavelength(pair: int, d_model: int) -> float:
+    """How many positions pair number `pair` takes for one turn."""
+    return 2 * math.pi * 10000 ** (2 * pair / d_model)
+
+
+def dot_product(distance: int, d_model: int) -> float:
+    """The dot product of two rows of the table that stand this far apart."""
+    return sum(math.cos(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2))
+
+
+def slow_pairs(num_positions: int, d_model: int) -> int:
+    """How many pairs have not turned once after this many positions."""
+    return sum(wavelength(i, d_model) > num_positions for i in range(d_model // 2))
+
+
+def _counts(wavelength=wavelength, dot_product=dot_product, slow_pairs=slow_pairs, **numbers):
+    right = {"shape_of_table": (196, 512), "fixed_parameters": 0, "learned_parameters": 196 * 512}
+    return right | {"wavelength": wavelength, "dot_product": dot_product, "slow_pairs": slow_pairs} | numbers
+
+
+def _counts_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    plan = Plan()
+    for name in ("shape_of_table", "fixed_parameters", "learned_parameters"):
+        plan.name(name, label=name)
+    for number in range(3):
+        d_model = 2 * pick(draw, 20 + 60 * number, 70 + 60 * number)
+        plan.call("wavelength", pick(draw, 3, 9), d_model, label=f"wavelength {number}")
+        plan.call("wavelength", d_model // 2 - 1, d_model, label=f"longest {number}")
+        plan.call("dot_product", pick(draw, 2, 9), d_model, label=f"dot {number}")
+        plan.call("dot_product", 0, d_model, label=f"square {number}")
+        plan.call("slow_pairs", pick(draw, 30, 2000), d_model, label=f"slow {number}")
+    return plan
+
+
+def _three(*labels: str):
+    return lambda a: tuple(a[f"{label} {number}"] for number in range(3) for label in labels)
+
+
+COUNTS = Exercise(
+    name="positional_encoding.counts",
+    title="Wavelengths and counts",
+    challenge=_counts_challenge,
+    reference=_counts(),
+    claims=(
+        Claim(
+            "prediction",
+            1,
+            "`shape_of_table`, `fixed_parameters` and `learned_parameters` are right for the cat",
+            lambda a: (a["shape_of_table"], a["fixed_parameters"], a["learned_parameters"]),
+            reason=lambda got: "you have {}, {} and {}".format(*got),
+        ),
+        Claim(
+            "wavelength",
+            1,
+            "`wavelength` gives the positions that a pair takes for one turn",
+            _three("wavelength", "longest"),
+        ),
+        Claim(
+            "dot_product",
+            2,
+            "`dot_product` needs nothing but the distance of the two rows",
+            _three("dot", "square"),
+        ),
+        Claim("slow_pairs", 1, "`slow_pairs` counts the pairs that have not turned once", _three("slow")),
+    ),
+    misconceptions=(
+        Misconception(
+            "block_length",
+            "you took the pixels of a patch for the positions: each patch has one position",
+            COUNTING,
+            _counts(shape_of_table=(256, 512), learned_parameters=256 * 512),
+        ),
+        Misconception(
+            "table_counted",
+            "you counted the sinusoidal table among what is learned: it is computed",
+            COUNTING,
+            _counts(fixed_parameters=196 * 512),
+        ),
+        Misconception(
+            "one_row_learned",
+            "you counted one learned vector: each position has its own",
+            COUNTING,
+            _counts(learned_parameters=512),
+        ),
+        Misconception(
+            "one_number_each",
+            "you counted one learned number for each position: it is a vector of d_model",
+            COUNTING,
+            _counts(learned_parameters=196),
+        ),
+        Misconception(
+            "without_two_pi",
+            "your waves lack the factor 2π: a turn is 2π radians",
+            WAVELENGTHS,
+            _counts(
+                wavelength=lambda pair, d_model: 10000 ** (2 * pair / d_model),
+                slow_pairs=lambda n, d_model: sum(10000 ** (2 * i / d_model) > n for i in range(d_model // 2)),
+            ),
+        ),
+        Misconception(
+            "column_for_pair",
+            "you took the number of the pair for the number of a column: pair i owns columns 2i and 2i + 1",
+            WAVELENGTHS,
+            _counts(
+                wavelength=lambda pair, d_model: 2 * math.pi * 10000 ** (pair / d_model),
+                slow_pairs=lambda n, d_model: sum(wavelength(i / 2, d_model) > n for i in range(d_model // 2)),
+            ),
+        ),
+        Misconception(
+            "columns_counted",
+            "you counted columns: two of them make a pair",
+            WAVELENGTHS,
+            _counts(slow_pairs=lambda n, d_model: 2 * slow_pairs(n, d_model)),
+        ),
+        Misconception(
+            "fast_counted",
+            "you counted the pairs that have turned at least once: the others were asked for",
+            WAVELENGTHS,
+            _counts(slow_pairs=lambda n, d_model: d_model // 2 - slow_pairs(n, d_model)),
+        ),
+        Misconception(
+            "every_column_1",
+            "your product with itself is d_model: a pair has sin² + cos² = 1, so two columns give 1",
+            DISTANCE,
+            _counts(dot_product=lambda distance, d_model: 2 * dot_product(distance, d_model)),
+        ),
+        Misconception(
+            "sines",
+            "you added up sines: sin a sin b + cos a cos b is a cosine",
+            DISTANCE,
+            _counts(
+                dot_product=lambda distance, d_model: sum(
+                    math.sin(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2)
+                )
+            ),
+        ),
+        Misconception(
+            "divided_by_width",
+            "your product is a mean over the pairs: it is their sum",
+            DISTANCE,
+            _counts(dot_product=lambda distance, d_model: dot_product(distance, d_model) / (d_model // 2)),
+        ),
+    ),
+)
+
+EXERCISES = (SINUSOIDAL_TABLE, SHIFT_MATRIX, SINUSOIDAL_MODULE, LEARNED_ENCODING, COUNTS)
