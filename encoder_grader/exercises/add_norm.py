@@ -1,0 +1,1243 @@
+"""The exercises of chapter 4, Add & Norm."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from encoder_grader.exercise import Claim, Exercise, Misconception
+from encoder_grader.judge import Answers
+from encoder_grader.plan import Plan, Ref, pick
+from encoder_lib.add_norm import AddNorm, LayerNorm, layer_norm
+
+NORM_BUILT_INS = ("layer_norm", "native_layer_norm", "batch_norm", "instance_norm", "group_norm", "rms_norm")
+
+
+def _agreement(one: Tensor, other: Tensor) -> float:
+    """1 where two tensors of an answer agree; NaN where there is nothing but zeros."""
+    return (1 - (one - other).norm() / other.norm()).item()
+
+
+def _spread(y: Tensor) -> Tensor:
+    """The standard deviation of each vector, over its own entries."""
+    return y.std(dim=-1, correction=0)
+
+
+def _direction(y: Tensor) -> Tensor:
+    """Where each vector points once it is centred: the same whatever it was divided by."""
+    return nn.functional.normalize(y - y.mean(dim=-1, keepdim=True), dim=-1)
+
+
+def _unshifted(y: Tensor) -> Tensor:
+    """Where each vector points, once what was added to all entries alike is taken away."""
+    return nn.functional.normalize(y - y.mean(), dim=-1)
+
+
+def _line(y: Tensor, z: Tensor) -> Tensor:
+    """Slope and intercept of y against z, for each feature over all positions."""
+    y, z = y.flatten(0, -2), z.flatten(0, -2)  # (positions, d_model)
+    slope = ((y - y.mean(0)) * (z - z.mean(0))).sum(0) / (z - z.mean(0)).square().sum(0)
+    return torch.stack([slope, y.mean(0) - slope * z.mean(0)])
+
+
+def _vectors(draw: torch.Generator, *shape: int) -> Tensor:
+    """Vectors whose means and deviations differ from position to position."""
+    scales = 0.5 + 2.5 * torch.rand(*shape[:-1], 1, generator=draw)
+    means = 4 * torch.rand(*shape[:-1], 1, generator=draw) - 2
+    return scales * torch.randn(shape, generator=draw) + means
+
+
+# --- 1. layer norm by its four steps ---------------------------------------------------------------------------------
+
+
+def _layer_norm_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    plan = Plan(watch=NORM_BUILT_INS)
+    d_model, seq = pick(draw, 7, 11), pick(draw, 3, 5)
+    # γ = β = 1 leaves standardised entries plus 1, even where the two have changed places
+    ones = plan.tensor("ones", torch.ones(d_model))
+    scale, shift = torch.randn(d_model, generator=draw) + 2, torch.randn(d_model, generator=draw) - 1
+    gamma, beta = plan.tensor("gamma", scale), plan.tensor("beta", shift)
+    for other, shape in (("", (2, seq, d_model)), ("other_", (seq + 3, d_model))):
+        x = plan.tensor(f"{other}x", _vectors(draw, *shape))
+        plan.call("layer_norm", x, ones, ones, label=f"{other}plain")
+        plan.call("layer_norm", x, gamma, beta, label=f"{other}affine")
+
+    # so small that ε outweighs the variance, whichever way that was computed
+    small = 1e-4 * torch.randn(2, seq, d_model, generator=draw)
+    small[1, 0] = 0  # as the vector of a padding is
+    plan.call("layer_norm", plan.tensor("small_x", small), ones, ones, label="small")
+    coarse = 0.01 * torch.randn(2, seq, d_model, generator=draw)
+    plan.call("layer_norm", plan.tensor("coarse_x", coarse), ones, ones, 0.5, label="coarse")
+
+    start = _vectors(draw, 2, seq, d_model).double()
+    scale, shift = scale.double(), shift.double()
+    upstream = torch.randn(2, seq, d_model, generator=draw).double()
+    x = plan.tensor("x_with_gradient", start, requires_grad=True)
+    gamma = plan.tensor("gamma_with_gradient", scale, requires_grad=True)
+    beta = plan.tensor("beta_with_gradient", shift, requires_grad=True)
+    y = plan.call("layer_norm", x, gamma, beta)
+    for name, of in (("x", x), ("gamma", gamma), ("beta", beta)):
+        plan.gradient(y, upstream, of, label=f"gradient of {name}")
+    # the same slopes once more, from small steps in some directions
+    plan.hidden |= {"upstream": upstream, "directions": []}
+    for number in range(4):
+        direction = torch.randn(2, seq, d_model, generator=draw).double()
+        plan.hidden["directions"].append(direction)
+        for sign in (-1, 1):
+            moved = plan.tensor(f"moved_x {number} {sign}", start + sign * STEP * direction)
+            plan.call("layer_norm", moved, scale, shift, label=f"moved {number} {sign}")
+    return plan
+
+
+STEP = 1e-3
+
+
+def _through_x(a: Answers) -> float:
+    """Whether the gradient with respect to x is the slope that the answer's own values have."""
+    gradient, upstream, directions = a["gradient of x"], a.hidden["upstream"], a.hidden["directions"]
+    slopes = [(upstream * (a[f"moved {i} 1"] - a[f"moved {i} -1"])).sum() / (2 * STEP) for i in range(len(directions))]
+    return _agreement(torch.stack([(gradient * each).sum() for each in directions]), torch.stack(slopes))
+
+
+def _normed(
+    x: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    eps: float = 1e-5,
+    *,
+    over=lambda x: (-1,),
+    centred=True,
+    about_mean=True,
+    correction=0,
+    root=lambda variance, eps: torch.sqrt(variance + eps),
+    affine=lambda z, gamma, beta: gamma * z + beta,
+    detached=False,
+) -> Tensor:
+    """A layer_norm in which each mistake is a switch."""
+    axes = over(x)
+    mean = x.mean(axes, keepdim=True)
+    variance = x.var(axes, correction=correction, keepdim=True) if about_mean else x.square().mean(axes, keepdim=True)
+    if detached:
+        mean, variance = mean.detach(), variance.detach()
+    return affine((x - mean if centred else x) / root(variance, eps), gamma, beta)
+
+
+def _norm(**switches):
+    return {"layer_norm": lambda *args, **kwargs: _normed(*args, **kwargs, **switches)}
+
+
+STEP_1, STEP_2, STEP_3, STEP_4 = (
+    f"“Step {number}: {says}” in chapter 4"
+    for number, says in enumerate(("the mean", "the variance", "standardise", "scale and shift"), start=1)
+)
+WHERE_EPS = "“Where ε stands” in chapter 4"
+GRADIENT_SECTION = "“The gradient of layer norm” in chapter 4"
+AXES_SECTION = "“Layer norm and batch norm” in chapter 4"
+
+LAYER_NORM = Exercise(
+    name="add_norm.layer_norm",
+    title="Layer norm in four steps",
+    challenge=_layer_norm_challenge,
+    reference={"layer_norm": layer_norm},
+    forbidden=NORM_BUILT_INS,
+    claims=(
+        Claim(
+            "centred",
+            1,
+            "each vector is centred by its own mean, whatever axes stand before the last",
+            lambda a: (_unshifted(a["plain"]), _unshifted(a["other_plain"])),
+            picture=lambda a: a["plain"][0],
+        ),
+        Claim(
+            "variance",
+            1,
+            "each vector is divided by the root of its population variance",
+            lambda a: (_spread(a["plain"]), _spread(a["other_plain"])),
+            reason=lambda got: f"your standardised vectors have standard deviations of {_range(got[0])}",
+        ),
+        Claim(
+            "eps",
+            1,
+            "ε stands inside the root, and is 1e-5 unless another is given; a vector of zeros gives no NaN",
+            lambda a: (_spread(a["small"]), _spread(a["coarse"])),
+            tolerance=1e-3,
+            reason=lambda got: f"vectors of size 1e-4 come out with standard deviations of {_range(got[0])}",
+        ),
+        Claim(
+            "affine",
+            1,
+            "γ scales and β shifts what was standardised, entry by entry",
+            lambda a: (_line(a["affine"], a["plain"]), _line(a["other_affine"], a["other_plain"])),
+            tolerance=1e-3,
+            reason=lambda _: "against the standardised entries, yours do not lie on the line with slope γ and start β",
+        ),
+        Claim(
+            "gradient_of_x",
+            1,
+            "the gradient with respect to x counts that mean and variance depend on x too",
+            _through_x,
+            tolerance=1e-2,
+            reason=lambda _: "the gradient that reaches x is not the slope of your own values",
+        ),
+        Claim(
+            "gradient_of_gamma",
+            1,
+            "gradients reach γ and β",
+            lambda a: (a["gradient of gamma"].any().item(), a["gradient of beta"].any().item()),
+            reason=lambda got: f"no gradient reaches {'β' if got[0] else 'γ' if got[1] else 'either of them'}",
+        ),
+    ),
+    misconceptions=(
+        Misconception("not_centred", "you do not subtract the mean from x", STEP_3, _norm(centred=False)),
+        Misconception(
+            "rms_norm",
+            "you leave the mean out altogether, as RMSNorm does",
+            "“Questions” in chapter 4",
+            _norm(centred=False, about_mean=False),
+        ),
+        Misconception(
+            "unbiased",
+            "you divide the squares by d_model − 1: layer norm divides by d_model",
+            STEP_2,
+            _norm(correction=1),
+        ),
+        Misconception(
+            "not_rooted",
+            "you divide by the variance: its root is missing",
+            STEP_3,
+            _norm(root=lambda variance, eps: variance + eps),
+        ),
+        Misconception(
+            "deviation_in_root",
+            "under the root stands the standard deviation: the variance belongs there, not yet rooted",
+            STEP_3,
+            _norm(root=lambda variance, eps: torch.sqrt(torch.sqrt(variance) + eps)),
+        ),
+        Misconception(
+            "eps_outside",
+            "you add ε to the standard deviation, outside the root",
+            WHERE_EPS,
+            _norm(root=lambda variance, eps: torch.sqrt(variance) + eps),
+        ),
+        Misconception("no_eps", "there is no ε in your root", WHERE_EPS, _norm(root=lambda v, eps: torch.sqrt(v))),
+        Misconception(
+            "eps_fixed",
+            "your ε is always 1e-5, whatever the argument says",
+            WHERE_EPS,
+            _norm(root=lambda variance, eps: torch.sqrt(variance + 1e-5)),
+        ),
+        Misconception(
+            "over_the_sequence",
+            "you average over the positions of a sentence: layer norm averages over the entries of one vector",
+            AXES_SECTION,
+            _norm(over=lambda x: (-2,)),
+        ),
+        Misconception(
+            "over_the_batch",
+            "you average over batch and positions, as batch norm does: layer norm takes the entries of one vector",
+            AXES_SECTION,
+            _norm(over=lambda x: tuple(range(x.dim() - 1))),
+        ),
+        Misconception(
+            "over_everything",
+            "you average over all entries of x at once: each vector has its own mean and variance",
+            STEP_1,
+            _norm(over=lambda x: tuple(range(x.dim()))),
+        ),
+        Misconception(
+            "detached",
+            "your mean and variance are cut off from autograd: for the gradient they count as constants",
+            GRADIENT_SECTION,
+            _norm(detached=True),
+        ),
+        Misconception(
+            "swapped", "γ and β have changed places", STEP_4, _norm(affine=lambda z, gamma, beta: beta * z + gamma)
+        ),
+        Misconception(
+            "shifted_first",
+            "you shift before you scale: β is not multiplied by γ",
+            STEP_4,
+            _norm(affine=lambda z, gamma, beta: gamma * (z + beta)),
+        ),
+        Misconception("no_gamma", "you left out γ", STEP_4, _norm(affine=lambda z, gamma, beta: z + beta)),
+        Misconception("no_beta", "you left out β", STEP_4, _norm(affine=lambda z, gamma, beta: gamma * z)),
+    ),
+)
+
+
+def _range(x: Tensor) -> str:
+    low, high = f"{x.min().item():.4g}", f"{x.max().item():.4g}"
+    return low if low == high else f"{low} to {high}"
+
+
+# --- 2. the module ---------------------------------------------------------------------------------------------------
+
+
+def _module_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    plan = Plan(watch=NORM_BUILT_INS)
+    d_model, seq = pick(draw, 7, 11), pick(draw, 4, 6)
+    vectors = _vectors(draw, 3, seq, d_model)
+    x = plan.tensor("x", vectors)
+
+    def made(gamma: Tensor, beta: Tensor, **options) -> Ref:
+        module = plan.call("LayerNorm", len(gamma), **options)
+        plan.load(module, {"gamma": gamma, "beta": beta})
+        return module
+
+    fresh = plan.call("LayerNorm", d_model)
+    y = plan.call(fresh, x)
+    for name in ("gamma", "beta"):
+        parameter = plan.parameter(fresh, name, (d_model,), label=name)
+        plan.gradient(y, torch.randn(vectors.shape, generator=draw), parameter, label=f"gradient of {name}")
+
+    ones = torch.ones(d_model)  # for β as well: see the challenge of layer_norm
+    plain = made(ones, ones)
+    plan.call(plain, x, label="plain")
+    gamma, beta = torch.randn(d_model, generator=draw) + 2, torch.randn(d_model, generator=draw) - 1
+    plan.call(made(gamma, beta), x, label="affine")
+
+    plan.attribute(plain, "eps", label="eps")
+    plan.call(made(ones, ones, eps=1e-5), x, label="usual eps")
+    large = made(ones, ones, eps=100.0)
+    plan.attribute(large, "eps", label="large eps")
+    plan.call(large, x, label="large eps output")
+
+    changed = vectors.clone()
+    changed[1:] = _vectors(draw, 2, seq, d_model)
+    plan.call(plain, plan.tensor("x_beside_others", changed), label="beside others")
+    plan.call(plain, plan.tensor("first_sentence", vectors[0]), label="one sentence")
+    plan.train(plain, False)
+    plan.call(plain, x, label="in evaluation")
+
+    plan.call(fresh, plan.tensor("wide_x", torch.randn(2, seq, d_model + 2, generator=draw)), label="wide")
+    plan.call(fresh, plan.tensor("narrow_x", torch.randn(2, seq, 1, generator=draw)), label="narrow")
+    plan.call(fresh, plan.tensor("fitting_x", torch.randn(2, 1, d_model, generator=draw)), label="fits")
+    return plan
+
+
+def _eps_used(a: Answers) -> tuple:
+    usual, given, large = _spread(a["plain"]), _spread(a["usual eps"]), _spread(a["large eps output"])
+    same = torch.allclose(usual, given, rtol=1e-3)
+    return a["eps"], a["large eps"], same and bool((large < 0.9 * usual).all())
+
+
+def _eps_in_words(got: tuple) -> str:
+    if got[0] != 1e-5 or got[1] != 100.0:
+        return f"with the default, `eps` is {got[0]}; with `eps=100.0`, it is {got[1]}"
+    return "your outputs do not depend on `eps` as they should"
+
+
+def _alone(a: Answers) -> tuple:
+    alike = a["plain"], a["one sentence"], a["beside others"], a["in evaluation"]
+    whole, sentence, beside, evaluated = alike
+    return _agreement(sentence, whole[0]), _agreement(beside[0], whole[0]), _agreement(evaluated, whole)
+
+
+def _alone_in_words(got: tuple) -> str:
+    cases = "a sentence without a batch axis", "a sentence beside others", "the same batch in evaluation mode"
+    off = [case for case, each in zip(cases, got, strict=True) if not each > 1 - 1e-4]
+    return f"{off[0]} comes out otherwise than the batch"
+
+
+def _errors(right: str, *wrong: str):
+    """The errors that a fitting input (none) and some that do not fit raise."""
+    return lambda a: tuple(a.raises(label) for label in (right, *wrong))
+
+
+def _other_error(raised: tuple) -> str:
+    fitting, *others = raised
+    if fitting:
+        return f"your code raises {fitting} for an input that fits"
+    other = next(error for error in others if error != "ValueError")
+    return f"your code raises {other}" if other else "your code raises no error"
+
+
+class _Norm(nn.Module):
+    """A LayerNorm in which each mistake is a switch."""
+
+    def __init__(
+        self,
+        d_model: int,
+        eps: float = 1e-5,
+        *,
+        start=(1.0, 0.0),
+        shape=None,
+        kind="parameter",
+        checked=True,
+        function=layer_norm,
+        fixed_eps=None,
+    ):
+        super().__init__()
+        self.d_model, self.checked, self.function = d_model, checked, function
+        self.eps = eps
+        self.used_eps = eps if fixed_eps is None else fixed_eps
+        for name, value in zip(("gamma", "beta"), start, strict=True):
+            tensor = torch.full(shape or (d_model,), value)
+            if kind == "buffer":
+                self.register_buffer(name, tensor)
+            else:
+                setattr(self, name, nn.Parameter(tensor) if kind == "parameter" else tensor)
+
+    def forward(self, x):
+        if self.checked and x.shape[-1] != self.d_model:
+            raise ValueError(f"x is {x.shape[-1]} wide")
+        return self.function(x, self.gamma, self.beta, self.used_eps)
+
+
+class _RunningNorm(_Norm):
+    """Batch norm's axes and running averages."""
+
+    def __init__(self, d_model: int, eps: float = 1e-5):
+        super().__init__(d_model, eps)
+        self.register_buffer("mean", torch.zeros(d_model))
+        self.register_buffer("variance", torch.ones(d_model))
+
+    def forward(self, x):
+        if x.shape[-1] != self.d_model:
+            raise ValueError(f"x is {x.shape[-1]} wide")
+        mean, variance = self.mean, self.variance
+        if self.training:
+            rows = x.flatten(0, -2)
+            mean, variance = rows.mean(0), rows.var(0, correction=0)
+            self.mean.lerp_(mean.detach(), 0.1)
+            self.variance.lerp_(variance.detach(), 0.1)
+        return self.gamma * (x - mean) / torch.sqrt(variance + self.eps) + self.beta
+
+
+class _UsualEps(_Norm):
+    def __init__(self, d_model: int, eps: float = 1e-6):
+        super().__init__(d_model, eps)
+
+
+def _module(**switches):
+    return {"LayerNorm": lambda *args, **kwargs: _Norm(*args, **kwargs, **switches)}
+
+
+def _on_third_axis(x, gamma, beta, eps):
+    return _normed(x, gamma, beta, eps, over=lambda x: (2,))
+
+
+LAYER_NORM_MODULE = Exercise(
+    name="add_norm.layer_norm_module",
+    title="The module LayerNorm",
+    challenge=_module_challenge,
+    reference={"LayerNorm": LayerNorm},
+    forbidden=NORM_BUILT_INS,
+    claims=(
+        Claim(
+            "starts",
+            1,
+            "`gamma` starts as ones and `beta` as zeros, d_model of each, and both learn",
+            lambda a: (
+                a["gamma"],
+                a["beta"],
+                a["gradient of gamma"].any().item(),
+                a["gradient of beta"].any().item(),
+            ),
+            reason=lambda got: (
+                f"a fresh `gamma` holds {_range(got[0])}, a fresh `beta` {_range(got[1])}"
+                if got[2] and got[3]
+                else f"no gradient reaches `{'beta' if got[2] else 'gamma'}`"
+            ),
+        ),
+        Claim(
+            "affine",
+            1,
+            "the output is `gamma` times the standardised vector, plus `beta`",
+            lambda a: _line(a["affine"], a["plain"]),
+            tolerance=1e-3,
+            reason=lambda _: (
+                "against the output with ones and zeros, yours does not lie on the line of `gamma` and `beta`"
+            ),
+        ),
+        Claim(
+            "eps",
+            1,
+            "`eps` is kept and used, and is 1e-5 unless another is given",
+            _eps_used,
+            reason=_eps_in_words,
+        ),
+        Claim(
+            "alone",
+            1,
+            "each vector is normalised by itself: with and without a batch, in training and in evaluation",
+            _alone,
+            reason=_alone_in_words,
+        ),
+        Claim(
+            "width_checked",
+            1,
+            "an x of another width than d_model raises a ValueError",
+            _errors("fits", "wide", "narrow"),
+            reason=_other_error,
+        ),
+    ),
+    misconceptions=(
+        Misconception(
+            "starts_at_zero",
+            "your `gamma` starts at 0, so that the module's output is 0",
+            STEP_4,
+            _module(start=(0.0, 0.0)),
+        ),
+        Misconception("starts_swapped", "`gamma` starts at 0 and `beta` at 1", STEP_4, _module(start=(0.0, 1.0))),
+        Misconception(
+            "one_number",
+            "`gamma` and `beta` are one number each: every entry of a vector has its own",
+            STEP_4,
+            _module(shape=(1,)),
+        ),
+        Misconception(
+            "buffers", "`gamma` and `beta` do not learn: make them nn.Parameter", STEP_4, _module(kind="buffer")
+        ),
+        Misconception(
+            "plain_tensors",
+            "`gamma` and `beta` are plain tensors: the module does not know them, and they do not learn",
+            STEP_4,
+            _module(kind="tensor"),
+        ),
+        Misconception(
+            "swapped",
+            "`gamma` and `beta` have changed places",
+            STEP_4,
+            _module(function=_norm(affine=lambda z, gamma, beta: beta * z + gamma)["layer_norm"]),
+        ),
+        Misconception(
+            "no_beta",
+            "`beta` has no part in your output",
+            STEP_4,
+            _module(function=_norm(affine=lambda z, gamma, beta: gamma * z)["layer_norm"]),
+        ),
+        Misconception(
+            "eps_not_passed_on",
+            "you keep `eps`, but compute with 1e-5",
+            WHERE_EPS,
+            _module(fixed_eps=1e-5),
+        ),
+        Misconception(
+            "eps_of_vit",
+            "your default for `eps` is 1e-6: this course takes 1e-5",
+            WHERE_EPS,
+            {"LayerNorm": _UsualEps},
+        ),
+        Misconception(
+            "batch_statistics",
+            "you normalise over the batch and keep running averages for evaluation, as batch norm does",
+            AXES_SECTION,
+            {"LayerNorm": _RunningNorm},
+        ),
+        Misconception(
+            "third_axis",
+            "you name the axis 2: without a batch axis the vector lies on another one, so count from the end",
+            STEP_1,
+            _module(function=_on_third_axis),
+        ),
+        Misconception(
+            "any_width",
+            "an x of width 1 is stretched to d_model entries, and no error tells you",
+            "“What goes wrong” in chapter 4",
+            _module(checked=False),
+        ),
+    ),
+)
+
+# --- 3. which axes ---------------------------------------------------------------------------------------------------
+
+
+def batch_norm(x: Tensor, mask: Tensor, eps: float = 1e-5) -> Tensor:
+    tokens = x[mask]  # (tokens, d_model)
+    y = torch.zeros_like(x)
+    y[mask] = (tokens - tokens.mean(0)) / torch.sqrt(tokens.var(0, correction=0) + eps)
+    return y
+
+
+def affected(kind: str, training: bool, mask: Tensor, sentence: int, place: int) -> Tensor:
+    itself = torch.zeros_like(mask)
+    itself[sentence, place] = mask[sentence, place]
+    return mask & mask[sentence, place] if kind == "batch" and training else itself
+
+
+def _axes_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    plan = Plan(watch=NORM_BUILT_INS)
+    for name in ("layer_norm_means", "batch_norm_means", "tokens_per_mean"):
+        plan.name(name, label=name)
+    seq, d_model = pick(draw, 5, 7), pick(draw, 8, 11)
+    offsets = 2 * torch.randn(d_model, generator=draw)  # features that differ, so that axes show
+    full = _vectors(draw, 2, seq, d_model) + offsets
+    everywhere = torch.ones(2, seq, dtype=torch.bool)
+    plan.call("batch_norm", plan.tensor("x", full), plan.tensor("mask", everywhere), label="full")
+
+    lengths = torch.tensor([seq, seq - 2, seq - 3])
+    mask = torch.arange(seq) < lengths[:, None]  # (3, seq)
+    padded = (_vectors(draw, 3, seq, d_model) + offsets).masked_fill(~mask[..., None], 7.0)
+    packed = padded[mask][None]  # (1, tokens, d_model)
+    padded_mask = plan.tensor("padded_mask", mask)
+    plan.call("batch_norm", plan.tensor("padded_x", padded), padded_mask, label="padded")
+    plan.call("batch_norm", plan.tensor("packed_x", packed), mask[mask][None], label="packed")
+    plan.hidden["mask"] = mask
+
+    for label, sentence, place in (("token", 1, pick(draw, 0, seq - 3)), ("padding", 2, pick(draw, seq - 3, seq - 1))):
+        for kind in ("layer", "batch"):
+            for training in (True, False):
+                plan.call("affected", kind, training, padded_mask, sentence, place, label=f"{label} {kind} {training}")
+    return plan
+
+
+def _padding_is_zero(a: Answers) -> tuple:
+    mask, y = a.hidden["mask"], a["padded"]
+    return bool((y[~mask] == 0).all()), bool((y[mask] != 0).any())
+
+
+def _affected(kind: str, *modes: bool):
+    return lambda a: tuple(a[f"{place} {kind} {training}"] for training in modes for place in ("token", "padding"))
+
+
+def _batch_normed(*, over=None, correction=0, counted=None, zeroed=True, summed_all=False):
+    """A batch_norm with a mistake: other axes, padding counted, padding not set to zero."""
+
+    def norm(x, mask, eps=1e-5):
+        here = torch.ones_like(mask) if counted == "all" else mask
+        weights = here.unsqueeze(-1).to(x.dtype)
+        axes = over or (0, 1)
+        count = weights.expand_as(x).sum(axes, keepdim=True).clamp(min=1)
+        if summed_all:
+            count = torch.full_like(count, x[..., 0].numel())
+        mean = (x * weights).sum(axes, keepdim=True) / count
+        variance = ((x - mean).square() * weights).sum(axes, keepdim=True) / (count - correction)
+        y = (x - mean) / torch.sqrt(variance + eps)
+        return y.masked_fill(~mask.unsqueeze(-1), 0) if zeroed else y
+
+    return {"batch_norm": norm}
+
+
+def _layer_axes(x, mask, eps=1e-5):
+    d_model = x.shape[-1]
+    return layer_norm(x, torch.ones(d_model), torch.zeros(d_model), eps).masked_fill(~mask.unsqueeze(-1), 0)
+
+
+def _believes(which):
+    """An `affected` with a wrong belief: `which(kind, training, mask, sentence, place)`, or None where it is right."""
+
+    def believed(kind, training, mask, sentence, place):
+        wrong = which(kind, training, mask, sentence, place)
+        return affected(kind, training, mask, sentence, place) if wrong is None else wrong
+
+    return {"affected": believed}
+
+
+def _own_sentence(mask, sentence, place):
+    own = torch.zeros_like(mask)
+    own[sentence] = mask[sentence] & mask[sentence, place]
+    return own
+
+
+def _own_place(mask, sentence, place):
+    own = torch.zeros_like(mask)
+    own[:, place] = mask[:, place] & mask[sentence, place]
+    return own
+
+
+def _even_padding(kind, training, mask, sentence, place):
+    if kind == "batch" and training:
+        return torch.ones_like(mask)
+    itself = torch.zeros_like(mask)
+    itself[sentence, place] = True
+    return itself
+
+
+NORM_AXES = Exercise(
+    name="add_norm.norm_axes",
+    title="Which axes",
+    challenge=_axes_challenge,
+    reference={
+        "batch_norm": batch_norm,
+        "affected": affected,
+        "layer_norm_means": 32 * 50,
+        "batch_norm_means": 512,
+        "tokens_per_mean": 12,
+    },
+    forbidden=NORM_BUILT_INS,
+    claims=(
+        Claim(
+            "counts",
+            1,
+            "the three numbers are right",
+            lambda a: (a["layer_norm_means"], a["batch_norm_means"], a["tokens_per_mean"]),
+            reason=lambda got: "you have {}, {} and {}".format(*got),
+        ),
+        Claim(
+            "standardised",
+            1,
+            "without padding, `batch_norm` standardises each feature over batch and positions",
+            lambda a: a["full"],
+            picture=lambda a: a["full"][0],
+        ),
+        Claim(
+            "padding_out",
+            1,
+            "padding takes no part in `batch_norm`'s means and variances",
+            lambda a: _agreement(a["padded"][a.hidden["mask"]], a["packed"][0]),
+            reason=lambda _: "the same tokens come out otherwise with padding than without",
+        ),
+        Claim(
+            "padding_zero",
+            1,
+            "`batch_norm` gives zeros at the padding, and only there",
+            _padding_is_zero,
+            reason=lambda got: "padding comes out other than zero" if not got[0] else "the tokens come out as zero too",
+        ),
+        Claim(
+            "layer",
+            1,
+            "`affected` is right for layer norm",
+            _affected("layer", True, False),
+        ),
+        Claim("batch", 1, "`affected` is right for batch norm in training", _affected("batch", True)),
+        Claim("batch_eval", 1, "`affected` is right for batch norm in evaluation", _affected("batch", False)),
+    ),
+    misconceptions=(
+        Misconception(
+            "counts_swapped",
+            "you have the two norms the other way round: layer norm has a mean for each vector, batch norm for each "
+            "feature",
+            AXES_SECTION,
+            {"layer_norm_means": 512, "batch_norm_means": 1600},
+        ),
+        Misconception(
+            "a_mean_for_each_place",
+            "batch norm has one mean for each feature: over the batch and over the places",
+            AXES_SECTION,
+            {"batch_norm_means": 50 * 512},
+        ),
+        Misconception(
+            "padding_counted",
+            "you counted the padding among the tokens of the two sentences",
+            AXES_SECTION,
+            {"tokens_per_mean": 14},
+        ),
+        Misconception(
+            "features",
+            "you standardise each vector over its own entries: that is layer norm",
+            AXES_SECTION,
+            {"batch_norm": _layer_axes},
+        ),
+        Misconception(
+            "batch_only",
+            "you average over the batch alone, for each place by itself: batch norm averages over the places too",
+            AXES_SECTION,
+            _batch_normed(over=(0,)),
+        ),
+        Misconception(
+            "sentence_only",
+            "you average over each sentence by itself: batch norm averages over the whole batch",
+            AXES_SECTION,
+            _batch_normed(over=(1,)),
+        ),
+        Misconception(
+            "unbiased",
+            "you divide the squares by one less than there are tokens",
+            STEP_2,
+            _batch_normed(correction=1),
+        ),
+        Misconception(
+            "padding_averaged",
+            "padding takes part in your mean and your variance",
+            AXES_SECTION,
+            _batch_normed(counted="all"),
+        ),
+        Misconception(
+            "divided_by_all",
+            "you left padding out of the sums, but still counted it when dividing",
+            AXES_SECTION,
+            _batch_normed(summed_all=True),
+        ),
+        Misconception(
+            "padding_left",
+            "you leave what comes out at the padding: the exercise asks for zeros",
+            AXES_SECTION,
+            _batch_normed(zeroed=False),
+        ),
+        Misconception(
+            "layer_sees_sentence",
+            "you think layer norm mixes the words of a sentence: each vector has its own mean and variance",
+            AXES_SECTION,
+            _believes(lambda kind, training, *where: _own_sentence(*where) if kind == "layer" else None),
+        ),
+        Misconception(
+            "batch_sees_sentence",
+            "you think batch norm stays within a sentence: it mixes the sentences of a batch",
+            AXES_SECTION,
+            _believes(lambda kind, training, *where: _own_sentence(*where) if kind == "batch" and training else None),
+        ),
+        Misconception(
+            "batch_sees_place",
+            "you think batch norm stays at one place: it has one mean for all places",
+            AXES_SECTION,
+            _believes(lambda kind, training, *where: _own_place(*where) if kind == "batch" and training else None),
+        ),
+        Misconception(
+            "evaluation_like_training",
+            "in evaluation batch norm takes its running averages: no token can change another's output",
+            AXES_SECTION,
+            _believes(lambda kind, training, *where: affected(kind, True, *where)),
+        ),
+        Misconception(
+            "padding_affected",
+            "you count padding among the tokens that change: it comes out as zero, whatever happens",
+            AXES_SECTION,
+            _believes(_even_padding),
+        ),
+    ),
+)
+
+# --- 4. Add & Norm ---------------------------------------------------------------------------------------------------
+
+LOW, HIGH, OUTPUT = 0.0, 10.0, 1.0  # entries of x, and of what a sub-layer adds everywhere
+PROBABILITY = 0.25
+
+
+def _add_norm_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    plan = Plan()
+    d_model, seq = pick(draw, 11, 17), pick(draw, 3, 6)
+    sublayer = plan.linear("sublayer", torch.randn(d_model, d_model, generator=draw) / math.sqrt(d_model))
+    x = plan.tensor("x", _vectors(draw, 2, seq, d_model))
+    plan.hidden["x"] = plan.tensors["x"].double()
+    narrow = plan.linear("narrow_sublayer", torch.randn(1, d_model, generator=draw))
+    for kind, norm_first in (("post", False), ("pre", True)):
+        add_norm = plan.call("AddNorm", d_model, dropout=0.0, norm_first=norm_first)
+        plan.call(add_norm, x, sublayer, label=kind)
+        plan.call(add_norm, x, narrow, label=f"{kind} narrow")
+
+    # whatever its input is, this sub-layer gives the same everywhere: so the few values that come out tell where
+    # the dropout fell
+    width = 2 * pick(draw, 25, 30)
+    constant = plan.linear("constant_sublayer", torch.zeros(width, width), torch.full((width,), OUTPUT))
+    levels = torch.where(torch.rand(4, 16, width, generator=draw) < 0.5, LOW, HIGH)
+    two_levels = plan.tensor("two_level_x", levels)
+    for kind, norm_first in (("post", False), ("pre", True)):
+        add_norm = plan.call("AddNorm", width, dropout=PROBABILITY, norm_first=norm_first)
+        plan.seed(seed)
+        plan.call(add_norm, two_levels, constant, label=f"{kind} training")
+        plan.train(add_norm, False)
+        plan.call(add_norm, two_levels, constant, label=f"{kind} evaluation")
+    return plan
+
+
+def _levels(a: Answers, kind: str) -> Tensor:
+    """How the values of two levels spread, in training, then in evaluation; and the share of the lowest.
+
+    Each vector's values are moved to 0 … 1, which undoes a norm; the histogram has 40 bins.
+    """
+    found = []
+    for mode in ("training", "evaluation"):
+        y = a[f"{kind} {mode}"]
+        low, high = y.amin(-1, keepdim=True), y.amax(-1, keepdim=True)
+        places = (y - low) / (high - low)  # NaN where all are equal
+        found.append(torch.histc(places.nan_to_num(nan=-1), bins=40, min=0, max=1) / y.numel())
+    return torch.stack(found)
+
+
+def _dropout_claim(kind: str, says: str) -> Claim:
+    return Claim(
+        f"{kind}_dropout",
+        1,
+        f"{says}, dropout falls on the sub-layer's output, before the sum, and only in training",
+        lambda a: _levels(a, kind),
+        tolerance=0.12,
+        reason=lambda got: (
+            "in evaluation yours drops something"
+            if (got[1] > 0).sum() > 2
+            else "a sub-layer that gives 1 everywhere, added to entries 0 and 10, comes out otherwise in training"
+        ),
+    )
+
+
+class _AddNorm(nn.Module):
+    """An AddNorm in which each mistake is a switch: `post` and `pre` are formulas of (x, f, norm, drop)."""
+
+    def __init__(self, d_model, dropout=0.1, norm_first=False, *, post=None, pre=None, checked=True, always=False):
+        super().__init__()
+        self.norm, self.dropout, self.norm_first = LayerNorm(d_model), nn.Dropout(dropout), norm_first
+        self.post = post or (lambda x, f, norm, drop: norm(x + drop(f(x))))
+        self.pre = pre or (lambda x, f, norm, drop: x + drop(f(norm(x))))
+        self.checked, self.always = checked, always
+
+    def forward(self, x, sublayer):
+        def checked(y):
+            output = sublayer(y)
+            if self.checked and output.shape != x.shape:
+                raise ValueError(f"{tuple(output.shape)} is not {tuple(x.shape)}")
+            return output
+
+        formula = self.pre if self.norm_first else self.post
+        drop = (lambda y: nn.functional.dropout(y, self.dropout.p)) if self.always else self.dropout
+        return formula(x, checked, self.norm, drop)
+
+
+def _add_norm(**switches):
+    return {"AddNorm": lambda *args, **kwargs: _AddNorm(*args, **kwargs, **switches)}
+
+
+POST_PRE = "“Post-norm and pre-norm” in chapter 4"
+DROPOUT_SECTION = "“Dropout before the sum” in chapter 4"
+
+ADD_NORM = Exercise(
+    name="add_norm.add_norm",
+    title="Add & Norm, post and pre",
+    challenge=_add_norm_challenge,
+    reference={"AddNorm": AddNorm},
+    claims=(
+        Claim(
+            "post",
+            1,
+            "with `norm_first=False` the output is the norm of x + sublayer(x)",
+            lambda a: (_direction(a["post"]), bool((_spread(a["post"]) - 1).abs().max() < 0.1)),
+            reason=lambda got: (
+                "your output does not point where the norm of x + sublayer(x) does"
+                if got[1]
+                else "your output is not normalised"
+            ),
+        ),
+        Claim(
+            "pre",
+            1,
+            "with `norm_first=True` it is x, as it came, + sublayer(the norm of x)",
+            lambda a: _direction(a["pre"] - a.hidden["x"]),
+            reason=lambda _: "what your output adds to x is not what the sub-layer makes of the norm of x",
+        ),
+        _dropout_claim("post", "post-norm"),
+        _dropout_claim("pre", "pre-norm"),
+        Claim(
+            "shape_checked",
+            1,
+            "a sub-layer that changes the shape raises a ValueError",
+            lambda a: tuple(a.raises(label) for label in ("post", "post narrow", "pre", "pre narrow")),
+            reason=lambda got: (
+                f"your code raises {got[0] or got[2]} for a sub-layer that keeps the shape"
+                if got[0] or got[2]
+                else f"your code raises {' and '.join(each or 'no error' for each in (got[1], got[3]))}"
+            ),
+        ),
+    ),
+    misconceptions=(
+        Misconception(
+            "always_post",
+            "`norm_first` changes nothing: yours is always post-norm",
+            POST_PRE,
+            _add_norm(pre=lambda x, f, norm, drop: norm(x + drop(f(x)))),
+        ),
+        Misconception(
+            "always_pre",
+            "where post-norm is asked for, you normalise before the sub-layer",
+            POST_PRE,
+            _add_norm(post=lambda x, f, norm, drop: x + drop(f(norm(x)))),
+        ),
+        Misconception(
+            "output_normalised",
+            "you normalise the sub-layer's output and add x afterwards",
+            POST_PRE,
+            _add_norm(post=lambda x, f, norm, drop: x + norm(drop(f(x)))),
+        ),
+        Misconception(
+            "no_residual",
+            "there is no residual in your post-norm: x is not added",
+            "“What goes wrong” in chapter 4",
+            _add_norm(post=lambda x, f, norm, drop: norm(drop(f(x)))),
+        ),
+        Misconception(
+            "post_from_normalised",
+            "your post-norm feeds the norm of x to the sub-layer as well",
+            POST_PRE,
+            _add_norm(post=lambda x, f, norm, drop: norm(x + drop(f(norm(x))))),
+        ),
+        Misconception(
+            "residual_normalised",
+            "your pre-norm adds the norm of x, not x itself: the residual path has to stay free",
+            POST_PRE,
+            _add_norm(pre=lambda x, f, norm, drop: norm(x) + drop(f(norm(x)))),
+        ),
+        Misconception(
+            "pre_without_residual",
+            "there is no residual in your pre-norm: x is not added",
+            "“What goes wrong” in chapter 4",
+            _add_norm(pre=lambda x, f, norm, drop: drop(f(norm(x)))),
+        ),
+        Misconception(
+            "pre_and_post",
+            "your pre-norm normalises the sum as well",
+            POST_PRE,
+            _add_norm(pre=lambda x, f, norm, drop: norm(x + drop(f(norm(x))))),
+        ),
+        Misconception(
+            "no_dropout",
+            "no dropout falls on your sub-layer's output",
+            DROPOUT_SECTION,
+            _add_norm(post=lambda x, f, norm, drop: norm(x + f(x)), pre=lambda x, f, norm, drop: x + f(norm(x))),
+        ),
+        Misconception(
+            "dropout_on_the_sum",
+            "your dropout falls on the sum, and so on x as well",
+            DROPOUT_SECTION,
+            _add_norm(
+                post=lambda x, f, norm, drop: norm(drop(x + f(x))), pre=lambda x, f, norm, drop: drop(x + f(norm(x)))
+            ),
+        ),
+        Misconception(
+            "dropout_at_the_end",
+            "your dropout falls on the norm's output",
+            DROPOUT_SECTION,
+            _add_norm(post=lambda x, f, norm, drop: drop(norm(x + f(x)))),
+        ),
+        Misconception(
+            "dropout_in_evaluation",
+            "your dropout goes on in evaluation",
+            DROPOUT_SECTION,
+            _add_norm(always=True),
+        ),
+        Misconception(
+            "any_shape",
+            "a sub-layer's output of width 1 is stretched over x, and no error tells you",
+            "“What goes wrong” in chapter 4",
+            _add_norm(checked=False),
+        ),
+    ),
+)
+
+# --- 5. the gradient that reaches the first layer --------------------------------------------------------------------
+
+
+def predict(slope: float, num_layers: int) -> tuple[float, float]:
+    return abs(1 + slope) ** num_layers, abs(slope) ** num_layers
+
+
+def first_gradients(layers: list, x: Tensor, upstream: Tensor) -> tuple[float, float]:
+    return _measured(layers, x, upstream)
+
+
+def _measured(
+    layers, x, upstream, *, step=lambda start, x, layer: x + layer(x), size=torch.Tensor.norm, swapped=False
+) -> tuple[float, float]:
+    """first_gradients, in which each mistake is a switch."""
+    sizes = []
+    for each in (step, lambda start, x, layer: layer(x)):
+        start = x.detach().clone().requires_grad_()
+        stream = start
+        for layer in layers:
+            stream = each(start, stream, layer)
+        (gradient,) = torch.autograd.grad((stream * upstream).sum(), start)
+        sizes.append(size(gradient).item())
+    return tuple(reversed(sizes)) if swapped else tuple(sizes)
+
+
+def _depth_challenge(seed: int) -> Plan:
+    draw = torch.Generator().manual_seed(seed)
+    plan = Plan()
+    plan.name("num_paths", label="num_paths")
+    plan.name("paths_through_two", label="paths_through_two")
+    for label, low, high in (("small", 0.05, 0.3), ("minus", -0.9, -0.6), ("below", -1.5, -1.2)):
+        slope = round(low + (high - low) * torch.rand((), generator=draw).item(), 3)
+        prediction = plan.call("predict", slope, 2 * pick(draw, 2, 4) + 1)
+        for index, kind in enumerate(("with", "without")):
+            plan.item(prediction, index, label=f"{label} {kind}")
+    for label, num_layers in (("few", pick(draw, 3, 5)), ("all", 24)):
+        d_model, seq = pick(draw, 5, 9), pick(draw, 2, 4)
+        layers = [
+            plan.linear(f"{label} layer {i}", torch.randn(d_model, d_model, generator=draw) / math.sqrt(d_model))
+            for i in range(num_layers)
+        ]
+        x = plan.tensor(f"{label}_x", torch.randn(2, seq, d_model, generator=draw))
+        upstream = plan.tensor(f"{label}_upstream", torch.randn(2, seq, d_model, generator=draw))
+        measured = plan.call("first_gradients", layers, x, upstream)
+        for index, kind in enumerate(("with", "without")):
+            plan.item(measured, index, label=f"{label} {kind}")
+    return plan
+
+
+def _predicts(**wrong):
+    """A `predict` with one of its two parts replaced."""
+
+    def predicted(slope, num_layers):
+        parts = dict(zip(("with_", "without"), predict(slope, num_layers), strict=True))
+        return tuple(wrong[name](slope, num_layers) if name in wrong else part for name, part in parts.items())
+
+    return {"predict": predicted}
+
+
+def _measures(**switches):
+    return {"first_gradients": lambda *args: _measured(*args, **switches)}
+
+
+def _accumulated(layers, x, upstream):
+    """The second stack's gradient comes on top of the first one's."""
+    first, second = [], []
+    start = x.detach().clone().requires_grad_()
+    for sizes, residual in ((first, True), (second, False)):
+        stream = start
+        for layer in layers:
+            stream = stream + layer(stream) if residual else layer(stream)
+        (stream * upstream).sum().backward()
+        sizes.append(start.grad.norm().item())
+    return first[0], second[0]
+
+
+IDENTITY_PATH = "“What it does to gradients” in chapter 4"
+DEPTH_SECTION = "“Depth” in chapter 4"
+
+GRADIENT_DEPTH = Exercise(
+    name="add_norm.gradient_depth",
+    title="The gradient that reaches the first layer",
+    challenge=_depth_challenge,
+    reference={
+        "num_paths": 2**24,
+        "paths_through_two": math.comb(24, 2),
+        "predict": predict,
+        "first_gradients": first_gradients,
+    },
+    claims=(
+        Claim(
+            "paths",
+            1,
+            "`num_paths` and `paths_through_two` are right for 24 layers",
+            lambda a: (a["num_paths"], a["paths_through_two"]),
+            reason=lambda got: f"you have {got[0]} and {got[1]}",
+        ),
+        Claim(
+            "predicted",
+            1,
+            "`predict` is right for slopes above 0",
+            lambda a: (a["small with"], a["small without"]),
+        ),
+        Claim(
+            "predicted_negative",
+            1,
+            "`predict` is right for slopes below 0",
+            lambda a: (a["minus with"], a["minus without"], a["below with"], a["below without"]),
+        ),
+        Claim(
+            "without",
+            1,
+            "`first_gradients` measures the stack without residuals",
+            lambda a: (a["few without"], a["all without"]),
+            tolerance=1e-3,
+        ),
+        Claim(
+            "with",
+            2,
+            "`first_gradients` measures the stack with residuals",
+            lambda a: (a["few with"], a["all with"]),
+            tolerance=1e-3,
+        ),
+    ),
+    misconceptions=(
+        Misconception(
+            "one_path_a_layer",
+            "you counted one path for each layer: at every layer a path may go round or through",
+            IDENTITY_PATH,
+            {"num_paths": 24},
+        ),
+        Misconception(
+            "two_paths_a_layer",
+            "you added up the two ways of each layer: they multiply",
+            IDENTITY_PATH,
+            {"num_paths": 48},
+        ),
+        Misconception(
+            "ordered_pairs",
+            "you counted each pair of layers twice",
+            IDENTITY_PATH,
+            {"paths_through_two": 24 * 23},
+        ),
+        Misconception(
+            "added",
+            "you added the identity once, to the whole stack: each layer has its own",
+            IDENTITY_PATH,
+            _predicts(with_=lambda slope, n: abs(1 + slope**n)),
+        ),
+        Misconception(
+            "first_order",
+            "you stopped after the paths through one layer",
+            IDENTITY_PATH,
+            _predicts(with_=lambda slope, n: abs(1 + n * slope)),
+        ),
+        Misconception(
+            "sign_lost",
+            "you took a negative slope for a positive one: it weakens the identity",
+            IDENTITY_PATH,
+            _predicts(with_=lambda slope, n: (1 + abs(slope)) ** n),
+        ),
+        Misconception(
+            "negative_size",
+            "your sizes of gradients can be negative",
+            IDENTITY_PATH,
+            {"predict": lambda slope, n: ((1 + slope) ** n, slope**n)},
+        ),
+        Misconception(
+            "once_around_all",
+            "you add the stack's input once, at the end: each layer adds its own input",
+            "“The residual” in chapter 4",
+            {
+                "first_gradients": lambda layers, x, upstream: (
+                    _around_all(layers, x, upstream),
+                    _measured(layers, x, upstream)[1],
+                )
+            },
+        ),
+        Misconception(
+            "from_the_start",
+            "every layer adds the stack's first input: it should add its own",
+            "“The residual” in chapter 4",
+            _measures(step=lambda start, x, layer: start + layer(x)),
+        ),
+        Misconception(
+            "residual_cut_off",
+            "no gradient goes through your residual: it is cut off from autograd",
+            IDENTITY_PATH,
+            _measures(step=lambda start, x, layer: x.detach() + layer(x)),
+        ),
+        Misconception(
+            "accumulated",
+            "your second gradient comes on top of the first: .grad adds up until you clear it",
+            DEPTH_SECTION,
+            {"first_gradients": _accumulated},
+        ),
+        Misconception(
+            "upstream_ignored",
+            "you left out `upstream`, the gradient that arrives from above",
+            IDENTITY_PATH,
+            {"first_gradients": lambda layers, x, upstream: _measured(layers, x, torch.ones_like(upstream))},
+        ),
+        Misconception(
+            "sum_of_sizes",
+            "you added up the entries' sizes: a norm is the root of the sum of squares",
+            DEPTH_SECTION,
+            _measures(size=lambda gradient: gradient.abs().sum()),
+        ),
+        Misconception(
+            "order_swapped",
+            "your two numbers have changed places: the one with residuals comes first",
+            DEPTH_SECTION,
+            _measures(swapped=True),
+        ),
+        Misconception(
+            "layers_reversed",
+            "you go through the layers from the last to the first",
+            DEPTH_SECTION,
+            {"first_gradients": lambda layers, x, upstream: _measured(layers[::-1], x, upstream)},
+        ),
+    ),
+)
+
+
+def _around_all(layers, x, upstream):
+    def stack(y):
+        for layer in layers:
+            y = layer(y)
+        return y
+
+    return _measured([stack], x, upstream)[0]
+
+
+EXERCISES = (LAYER_NORM, LAYER_NORM_MODULE, NORM_AXES, ADD_NORM, GRADIENT_DEPTH)
