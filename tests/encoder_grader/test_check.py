@@ -240,6 +240,20 @@ def test_input_changed_in_place_is_noted_by_the_recording():
     assert verdict.notes == ("double(x) changes its input in place: x",)
 
 
+def test_settings_that_one_call_changes_do_not_reach_the_next():
+    def settle():
+        torch.set_default_dtype(torch.float64)
+        torch.set_default_device("meta")
+        torch.set_grad_enabled(False)
+
+    plan = Plan()
+    plan.call("settle")
+    plan.call("make", label="made")
+    recording = collect(plan, {"settle": settle, "make": lambda: torch.ones(2, requires_grad=True) * 2})
+    made = recording.records[-1]["value"]
+    assert (made["dtype"], made["device"], made["requires_grad"]) == ("float32", "cpu", True)
+
+
 def test_later_calls_get_the_inputs_as_they_were():
     plan = Plan()
     x = plan.tensor("x", torch.ones(2))
