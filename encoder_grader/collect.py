@@ -416,8 +416,13 @@ class _BoundedText(io.TextIOBase):
 
 def _set_defaults() -> None:
     torch.set_default_dtype(torch.float32)
-    if torch.get_default_device().type != "cpu":
-        torch.set_default_device("cpu")
+    _set_default_device(torch.device("cpu"))
+
+
+def _set_default_device(device: torch.device) -> None:
+    """Set it where it differs; the CPU by None, since "cpu" leaves a mode on that slows every later call of torch's."""
+    if torch.get_default_device() != device:
+        torch.set_default_device(None if device.type == "cpu" else device)
 
 
 @contextlib.contextmanager
@@ -433,8 +438,7 @@ def clean_state():
             yield
     finally:
         torch.set_default_dtype(dtype)
-        if torch.get_default_device() != device:
-            torch.set_default_device(device)
+        _set_default_device(device)
         random.setstate(python_state)
         if numpy is not None:
             numpy.random.set_state(numpy_state)
