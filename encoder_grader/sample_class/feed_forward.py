@@ -50,7 +50,8 @@ MISTAKES = {
         "module": [
             (
                 "        if activation not in functions:\n"
-                "            raise ValueError(f\"there is no activation {activation!r}, only {', '.join(functions)}\")\n",
+                '            raise ValueError(f"there is no activation {activation!r}, '
+                "only {', '.join(functions)}\")\n",
                 "",
             )
         ],
