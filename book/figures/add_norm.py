@@ -21,7 +21,8 @@ def wirings():
         ax.axis("off")
         ax.set_title(title, loc="center")
         plus = 4.1 if not norm_first else 5.0
-        ax.annotate("", (0, 6.2), (0, 0), arrowprops={"arrowstyle": "-|>", "color": style.X, "linewidth": 3})
+        stream = {"arrowstyle": "-|>", "color": style.X, "linewidth": 3}
+        ax.annotate("", (0, 6.2), (0, 0), arrowprops=stream, zorder=1)
         ax.text(-0.22, 0.0, "x", ha="right", color=style.X, fontsize=12)
         _branch(ax, [(0, 0.6), (1.6, 0.6), (1.6, plus), (0.24, plus)])
         heights = (1.4, 2.55, 3.6) if norm_first else (1.7, 2.95, None)
@@ -38,9 +39,8 @@ def wirings():
 def _branch(ax, corners):
     x, y = np.array(corners).T
     ax.plot(x[:-1], y[:-1], color=style.MUTED, linewidth=1.6, zorder=1)
-    ax.annotate(
-        "", corners[-1], corners[-2], arrowprops={"arrowstyle": "-|>", "color": style.MUTED, "linewidth": 1.6}
-    )
+    look = {"arrowstyle": "-|>", "color": style.MUTED, "linewidth": 1.6}
+    ax.annotate("", corners[-1], corners[-2], arrowprops=look, zorder=1)
 
 
 def _box(ax, x, y, name, color):
@@ -110,8 +110,8 @@ def company(batches, noise):
     fig, ax = style.figure(WIDTH, 2.7)
     _band(ax, batches, noise.T, color=style.WRONG, linestyle="--", marker="X")
     ax.plot(batches, np.zeros(len(batches)), color=style.NORM, marker="o")
-    ax.text(4.3, noise[1].mean() + 0.03, "batch norm", color=style.WRONG)
-    ax.text(batches[-1], 0.025, "layer norm", color=style.NORM, ha="right")
+    ax.text(3.2, noise[0].max() * 0.92, "batch norm", color=style.WRONG)
+    ax.text(batches[0], 0.02, "layer norm", color=style.NORM)
     ax.set(xscale="log", xlabel="sentences in the batch", ylabel="change of the outputs", ylim=(-0.03, None))
     ax.set_xticks(batches, batches)
     ax.minorticks_off()
