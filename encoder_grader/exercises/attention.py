@@ -457,7 +457,7 @@ ATTENTION = Exercise(
         ),
         Misconception(
             "nan_row",
-            "with −∞ everywhere in a row its softmax is 0/0, not a number",
+            "where all keys are hidden your softmax is 0/0, not a number",
             NOTHING,
             _attention(hide=lambda scores, mask: scores.masked_fill(~mask, -torch.inf)),
         ),
@@ -1319,8 +1319,6 @@ class _Printed(nn.Module):
         if kind in ("as_printed", "x_for_all"):
             return
         self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model, bias=False) for _ in range(4))
-        if kind == "no_w_o":
-            del self.w_o
 
     def forward(self, x):
         batch_size, seq, d_model = x.shape

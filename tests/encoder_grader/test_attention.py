@@ -494,7 +494,7 @@ COST = {
         "copies": {"right"},
         "no_projections": {"projections", "right"},
         "one_projection": {"projections", "right"},
-        "no_w_o": {"right"},
+        "no_w_o": {"projections", "right"},
         "no_scale": {"function", "right"},
         "sqrt_d_model": {"right"},
     },
