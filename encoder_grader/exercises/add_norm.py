@@ -366,7 +366,7 @@ class _Norm(nn.Module):
         shape=None,
         kind="parameter",
         checked=True,
-        function=layer_norm,
+        function=_normed,
         fixed_eps=None,
     ):
         super().__init__()
