@@ -59,7 +59,8 @@ def wavelengths(lengths, sequences):
     """One wavelength a pair, and the lengths of some sequences."""
     fig, ax = style.figure(WIDTH, 3.0)
     ax.plot(lengths, color=style.POSITION, linewidth=3)
-    ax.set(yscale="log", xlabel="pair i", ylabel="positions for one turn", xlim=(-3, len(lengths) + 5), ylim=(1.5, 150_000))
+    ax.set(yscale="log", xlabel="pair i", ylabel="positions for one turn")
+    ax.set(xlim=(-3, len(lengths) + 5), ylim=(1.5, 150_000))
     ax.set_yticks([10, 100, 1000, 10_000, 100_000], ["10", "100", "1,000", "10,000", "100,000"])
     ax.minorticks_off()
     for name, length in sequences.items():
