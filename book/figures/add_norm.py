@@ -91,9 +91,10 @@ def axes(values, tokens, row, column):
         for spine in ax.spines.values():
             spine.set(visible=False)
     both[0].set_yticks(range(batch * seq), sum(tokens, []))
-    frame = {"fill": False, "edgecolor": style.POSITION, "linewidth": 2.5, "clip_on": False}
-    both[0].add_patch(Rectangle((-0.5, row - 0.5), features, 1, **frame))
-    both[1].add_patch(Rectangle((column - 0.5, -0.5), 1, batch * seq, **frame))
+    for color, linewidth in ((style.PAPER, 5), (style.POSITION, 2.5)):  # the outer one sets it off from the map
+        frame = {"fill": False, "edgecolor": color, "linewidth": linewidth, "clip_on": False}
+        both[0].add_patch(Rectangle((-0.5, row - 0.5), features, 1, **frame))
+        both[1].add_patch(Rectangle((column - 0.5, -0.5), 1, batch * seq, **frame))
     both[0].set_xlabel("features: one mean\nfor each token")
     both[1].set_xlabel("features: one mean\nfor each feature")
     return fig
