@@ -19,6 +19,7 @@ sys.path.insert(0, str(FOLDER.parent))  # so that this file runs as a script, to
 
 import trained  # noqa: E402
 from trained import grammar  # noqa: E402
+from trained.claims import claims  # noqa: E402
 from trained.grammar import MASK, Sentence  # noqa: E402
 from trained.measure import (  # noqa: E402
     accuracy,
@@ -162,6 +163,28 @@ def knock_out(model: MaskedWordModel, sentences: Sequence[Sentence]) -> dict[str
                 for kind, some in asked.items():
                     without[kind][layer, head] = accuracy(model_guesses(model, some), some)
     return {kind: {"questions": len(asked[kind]), "whole": whole[kind], "without": without[kind]} for kind in asked}
+
+
+# the kinds of question, each with the pattern that seems to answer it
+SEEMS_TO_ANSWER = {
+    "agreement": "hidden_verb_to_subject",
+    "pronoun_subject": "hidden_pronoun_to_referent",
+    "pronoun_food": "hidden_pronoun_to_referent",
+}
+
+
+def knock_out_best(model: MaskedWordModel, heads, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+    """Return what is left of the accuracy without the one, two and three heads that look most where the answer is."""
+    asked = questions(sentences)
+    left = {}
+    for kind, pattern in SEEMS_TO_ANSWER.items():
+        shares, some = [], asked[kind][:500]
+        with contextlib.ExitStack() as stack:
+            for index in heads[pattern]["weights"].flatten().topk(3).indices.tolist():
+                stack.enter_context(silenced(model, *divmod(index, CONFIG.num_heads)))
+                shares.append(accuracy(model_guesses(model, some), some))
+        left[kind] = torch.tensor(shares)
+    return left
 
 
 @contextlib.contextmanager
@@ -321,9 +344,10 @@ def examine() -> dict:
     all_models, fresh = models(), untrained()
     heads = [look_at_heads(model, sentences[:2000]) for model in (*all_models, fresh)]
     knocked = [knock_out(model, sentences) for model in all_models]
+    best_knocked = [knock_out_best(model, looks, sentences) for model, looks in zip(all_models, heads, strict=False)]
     probes = [probe(model, tasks) for model in (*all_models, fresh)]
     activations = [look_at_activations(model, some) for model in (*all_models, fresh)]
-    return {
+    found = {
         "sentences": SENTENCES,
         "seeds": [trained.figures()["training"]["seed"], *OTHER_SEEDS],
         "accuracy": _accuracy(all_models),
@@ -332,9 +356,8 @@ def examine() -> dict:
                 "meaning": meaning,
                 "pairs": heads[0][name]["pairs"],
                 "uniform": heads[0][name]["uniform"],
-                "weights": heads[0][name]["weights"],
+                "weights": [found[name]["weights"] for found in heads[:-1]],
                 "best": [_extreme(found[name]["weights"]) for found in heads[:-1]],
-                "above_half": [int((found[name]["weights"] > 0.5).sum()) for found in heads[:-1]],
                 "untrained_best": heads[-1][name]["weights"].max(),
             }
             for name, meaning in PATTERNS.items()
@@ -343,8 +366,9 @@ def examine() -> dict:
             kind: {
                 "questions": knocked[0][kind]["questions"],
                 "whole": [found[kind]["whole"] for found in knocked],
-                "without": knocked[0][kind]["without"],
+                "without": [found[kind]["without"] for found in knocked],
                 "worst": [_extreme(-found[kind]["without"]) for found in knocked],
+                "without_best": [found.get(kind) for found in best_knocked],
             }
             for kind in knocked[0]
         },
@@ -364,6 +388,8 @@ def examine() -> dict:
             for name in activations[0]
         },
     }
+    found = _plain(found)
+    return found | {"claims": claims(found)}
 
 
 def _accuracy(all_models: Sequence[MaskedWordModel]) -> dict[str, list[float]]:

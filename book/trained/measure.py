@@ -15,10 +15,11 @@ EVALUATION = {"sentences": 3000, "seed": 1_000_000}
 
 @dataclass(frozen=True)
 class Question:
-    """A sentence with gaps, the place of the gap to fill, and the words that count as right."""
+    """A sentence with gaps, the place of the gap to fill, the words to choose from, and those that are right."""
 
     words: tuple[str, ...]
     place: int
+    choices: frozenset[str]
     right: frozenset[str]
 
 
@@ -30,12 +31,12 @@ def held_out_sentences(count: int = EVALUATION["sentences"]) -> list[Sentence]:
 def questions(sentences: Sequence[Sentence]) -> dict[str, list[Question]]:
     """Return the questions by kind.
 
-    words: any word, a fifth of all; the word itself is right, so that no model can know every answer.
+    words: any word, a fifth of all, to choose from all; the word itself is right, so that nobody can know every answer.
     pronoun: "it" or "they", with the verb behind it hidden, too, because it may show the number.
     pronoun_subject, pronoun_food: those of them where the subject and a food as object differ in number; the adjective
         alone says which of the two is meant.
-    agreement: the main verb, where the noun next before it is one of the other number; any verb of the right number.
-    number: the subject's noun, where its determiner is "the" and the verb agrees; any noun of the right number.
+    agreement: the main verb behind a noun of the other number, from all verbs that show number; all of the right one.
+    number: the subject's noun, where its determiner is "the" and the verb agrees, from all nouns; all of the right one.
     """
     chance = torch.Generator().manual_seed(0)
     asked = {kind: [] for kind in ("words", "pronoun", "pronoun_subject", "pronoun_food", "agreement", "number")}
@@ -43,18 +44,20 @@ def questions(sentences: Sequence[Sentence]) -> dict[str, list[Question]]:
         texts = [word.text for word in sentence.words]
         number = sentence.words[sentence.subject].number
         gaps = (torch.rand(len(texts), generator=chance) < 0.2).nonzero().flatten().tolist()
-        asked["words"] += [_question(sentence, gaps, place, {texts[place]}) for place in gaps]
+        asked["words"] += [_question(sentence, gaps, place, WORDS, {texts[place]}) for place in gaps]
         if sentence.pronoun is not None:
             gaps = (sentence.pronoun, sentence.pronoun + 1)
-            question = _question(sentence, gaps, sentence.pronoun, {texts[sentence.pronoun]})
+            question = _question(sentence, gaps, sentence.pronoun, PRONOUNS, {texts[sentence.pronoun]})
             asked["pronoun"].append(question)
             if is_ambiguous(sentence):
                 role = sentence.words[sentence.referent].role
                 asked["pronoun_subject" if role == "subject" else "pronoun_food"].append(question)
         if is_misleading(sentence):
-            asked["agreement"].append(_question(sentence, (sentence.verb,), sentence.verb, VERBS[number]))
+            choices = VERBS[1] | VERBS[2]
+            asked["agreement"].append(_question(sentence, (sentence.verb,), sentence.verb, choices, VERBS[number]))
         if sentence.words[sentence.verb].number and texts[sentence.subject - 1] == "the" and sentence.pronoun is None:
-            asked["number"].append(_question(sentence, (sentence.subject,), sentence.subject, NOUNS[number]))
+            choices = NOUNS[1] | NOUNS[2]
+            asked["number"].append(_question(sentence, (sentence.subject,), sentence.subject, choices, NOUNS[number]))
     return asked
 
 
@@ -63,6 +66,8 @@ VERBS = {
     2: frozenset(grammar.PRESENT) | {"are", "were"},
 }
 NOUNS = {1: frozenset(grammar.NOUNS), 2: frozenset(grammar.NOUNS.values())}
+PRONOUNS = frozenset(grammar.PRONOUNS.values())
+WORDS = frozenset(grammar.vocabulary().words[2:-1])  # without padding, unknown and mask
 
 
 def is_misleading(sentence: Sentence) -> bool:
@@ -81,9 +86,9 @@ def is_ambiguous(sentence: Sentence) -> bool:
     return bool(foods) and foods[0].number != subject.number
 
 
-def _question(sentence: Sentence, gaps: Sequence[int], place: int, right: set[str]) -> Question:
+def _question(sentence: Sentence, gaps: Sequence[int], place: int, choices, right) -> Question:
     words = tuple(MASK if i in gaps else word.text for i, word in enumerate(sentence.words))
-    return Question(words, place, frozenset(right))
+    return Question(words, place, choices, frozenset(right))
 
 
 # ---- who answers
@@ -91,12 +96,15 @@ def _question(sentence: Sentence, gaps: Sequence[int], place: int, right: set[st
 
 @torch.no_grad()
 def model_guesses(model: MaskedWordModel, asked: Sequence[Question]) -> list[str]:
-    """Return the model's best word for each question."""
+    """Return for each question the word, among its choices, to which the model gives most."""
+    words = model.vocabulary.words
     ids = model.vocabulary.encode([" ".join(question.words) for question in asked])  # (batch, seq)
     places = torch.tensor([question.place for question in asked])  # (batch,)
     scores = torch.cat([model(part) for part in ids.split(256)])  # (batch, seq, vocab_size)
-    best = scores[torch.arange(len(ids)), places].argmax(dim=-1)  # (batch,)
-    return [model.vocabulary.words[index] for index in best.tolist()]
+    scores = scores[torch.arange(len(ids)), places]  # (batch, vocab_size)
+    is_choice = torch.tensor([[word in question.choices for word in words] for question in asked])
+    scores = scores.masked_fill(~is_choice, -torch.inf)  # (batch, vocab_size)
+    return [words[index] for index in scores.argmax(dim=-1).tolist()]
 
 
 def most_frequent(training: Sequence[Question]) -> Callable[[Question], str]:
@@ -108,14 +116,19 @@ def most_frequent(training: Sequence[Question]) -> Callable[[Question], str]:
 def neighbours(training: Sequence[Question]) -> Callable[[Question], str]:
     """Return a guesser that counts which word stands between which two words to the left and two to the right.
 
-    Where the four neighbours were never seen, the nearest two decide; where they were not either, the word's frequency.
+    Where no choice was ever seen between the four neighbours, the nearest two decide, and then the word's frequency.
     """
     seen: dict[tuple, Counter] = {}
     for question in training:
         for context in _contexts(question):
             seen.setdefault(context, Counter()).update(question.right)
-    best = {context: counter.most_common(1)[0][0] for context, counter in seen.items()}
-    return lambda question: next(best[context] for context in _contexts(question) if context in best)
+    ranked = {context: [word for word, _ in counter.most_common()] for context, counter in seen.items()}
+
+    def guess(question: Question) -> str:
+        candidates = (word for context in _contexts(question) for word in ranked.get(context, ()))
+        return next(word for word in candidates if word in question.choices)
+
+    return guess
 
 
 def _contexts(question: Question) -> list[tuple[str, ...]]:

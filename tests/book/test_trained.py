@@ -113,13 +113,14 @@ def test_only_real_words_are_masked_and_a_fifth_of_them(model):
 
 def test_neighbours_count_what_stands_between_them():
     def question(words, right):
-        return measure.Question(tuple(words.split()), words.split().index("___"), frozenset({right}))
+        choices = frozenset("xy")
+        return measure.Question(tuple(words.split()), words.split().index("___"), choices, frozenset({right}))
 
     counted = [question("a b ___ d e", "x"), question("z b ___ d z", "y"), question("q b ___ d z", "y")]
     guess = measure.neighbours(counted)
-    assert guess(question("a b ___ d e", "?")) == "x"  # all four neighbours were seen
-    assert guess(question("e b ___ d a", "?")) == "y"  # the nearest two were, with y more often
-    assert guess(question("r ___ s", "?")) == "y"      # none was: the word's frequency
+    assert guess(question("a b ___ d e", "x")) == "x"  # all four neighbours were seen
+    assert guess(question("e b ___ d a", "y")) == "y"  # the nearest two were, with y more often
+    assert guess(question("r ___ s", "y")) == "y"      # none was: the word's frequency
 
 
 @pytest.mark.parametrize("kind", FIGURES["accuracy"])
