@@ -91,13 +91,12 @@ def entropy(divisors, values, marks, highest):
     ax.text(divisors[0], highest + 0.1, f"all equal: ln 196 = {highest:.2f}", color=style.MUTED)
     _band(ax, divisors, values, color=style.ATTENTION)
     means = values.mean(1)
-    for (name, divisor), (dx, dy, side) in zip(
-        marks.items(), ((1.15, -0.1, "left"), (1.15, -0.35, "left"), (1.0, -1.05, "left"), (1.0, -0.5, "left")), strict=True
-    ):
+    beside = ((1.15, -0.1), (1.15, -0.35), (1.0, -1.05), (1.0, -0.5))
+    for (name, divisor), (factor, below) in zip(marks.items(), beside, strict=True):
         height = np.interp(np.log(divisor), np.log(divisors), means)
         wrong = name != "√d_k"
         ax.plot(divisor, height, "X" if wrong else "o", color=style.WRONG if wrong else style.ATTENTION, markersize=8)
-        ax.text(divisor * dx, height + dy, name, ha=side, va="center", color=style.WRONG if wrong else style.ATTENTION)
+        ax.text(divisor * factor, height + below, name, va="center", color=style.WRONG if wrong else style.ATTENTION)
     ax.set(xscale="log", xlabel="the dot products are divided by", ylabel="entropy", ylim=(0, 6))
     _plain_log(ax.xaxis, [0.5, 1, 2, 4, 8, 16, 32, 64, 128])
     return fig
@@ -136,7 +135,8 @@ def split(small, right, wrong):
             ax.add_patch(Rectangle((column, row), 1, 1, facecolor=shades[token], edgecolor=style.PAPER, linewidth=1.5))
             ax.text(column + 0.5, row + 0.54, str(number), ha="center", va="center", fontsize=9.5,
                     color="#1d2434" if token == 0 else "#fefefe")
-        ax.set(xlim=(-0.05, table.shape[1] + 0.05), ylim=(len(table) + 0.05, -0.05), aspect="equal", xticks=[], yticks=[])
+        ax.set(xlim=(-0.05, table.shape[1] + 0.05), ylim=(len(table) + 0.05, -0.05))
+        ax.set(aspect="equal", xticks=[], yticks=[])
         for spine in ax.spines.values():
             spine.set_visible(False)
 
