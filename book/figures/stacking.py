@@ -169,42 +169,40 @@ def parameters(parts, embedding):
 # --- through six layers -----------------------------------------------------------------------------------------------
 
 
-def paths(panels, tokens):
-    """panels: title → (layers + 1, seq, 2): each word's way, with a ring at the start and a dot at the end."""
-    fig, axes = style.figure(WIDTH, 3.5 * len(panels), rows=len(panels), squeeze=False)
-    shades = [style.X, style.POSITION, style.EMBEDDING, style.VALUE, style.KEY, style.QUERY, style.FEED_FORWARD]
+def paths(ways, tokens):
+    """ways: (layers + 1, seq, 2): each word's way, with a ring at the start and a large dot at the end."""
+    fig, ax = style.figure(WIDTH, 3.7)
+    colors = [style.X, style.POSITION, style.EMBEDDING, style.VALUE, style.KEY, style.QUERY, style.FEED_FORWARD]
     lines = ["-", "--", "-.", ":", "-", "--", "-."]
-    for ax, (title, ways) in zip(axes[:, 0], panels.items(), strict=True):
-        for place, token in enumerate(tokens):
-            way = ways[:, place]
-            ax.plot(way[:, 0], way[:, 1], lines[place], color=shades[place], linewidth=1.3)
-            ax.plot(way[1:-1, 0], way[1:-1, 1], ".", color=shades[place], markersize=4)
-            ax.plot(*way[0], "o", color=shades[place], markerfacecolor="none", markersize=6)
-            ax.plot(*way[-1], "o", color=shades[place], markersize=6)
-            ax.annotate(token, way[-1], (6, 3), textcoords="offset points", color=shades[place])
-        ax.margins(x=0.16, y=0.1)
-        ax.set(xlabel="first direction", ylabel="second direction", title=title)
-        ax.axhline(0, color=style.GRID, linewidth=0.8, zorder=0)
-        ax.axvline(0, color=style.GRID, linewidth=0.8, zorder=0)
+    for place, (token, color, line) in enumerate(zip(tokens, colors, lines, strict=True)):
+        way = ways[:, place]
+        ax.plot(way[:, 0], way[:, 1], line, color=color, linewidth=1.3)
+        ax.plot(way[1:-1, 0], way[1:-1, 1], ".", color=color, markersize=4)
+        ax.plot(*way[0], "o", color=color, markerfacecolor="none", markersize=7)
+        ax.plot(*way[-1], "o", color=color, markersize=7)
+        ax.annotate(token, way[-1], (7, 3), textcoords="offset points", color=color)
+    ax.margins(x=0.14, y=0.1)
+    ax.set(xlabel="first direction", ylabel="second direction")
+    ax.axhline(0, color=style.GRID, linewidth=0.8, zorder=0)
+    ax.axvline(0, color=style.GRID, linewidth=0.8, zorder=0)
     return fig
 
 
-def updates(attention, feed_forward, fresh):
-    """Three times (sentences or seeds, layers): what a sub-layer adds, as a share of the stream it adds to."""
-    fig, ax = style.figure(WIDTH, 3.0)
-    layers = np.arange(1, attention.shape[1] + 1)
-    for values, color, line, marker, name in (
-        (attention, style.ATTENTION, "-", "o", "attention"),
-        (feed_forward, style.FEED_FORWARD, "--", "s", "feed-forward"),
-        (fresh, style.MUTED, ":", "^", "either, before training"),
-    ):
-        low, high = np.quantile(values, [0.1, 0.9], axis=0)
-        ax.fill_between(layers, low, high, color=color, alpha=0.2, linewidth=0)
-        ax.plot(layers, values.mean(axis=0), line, color=color, marker=marker, label=name)
-    ax.set(xlabel="layer", ylabel="size of what it adds / size of the stream", ylim=(0, None))
+def updates(trained, fresh):
+    """Each (2, words or seeds, layers): what attention and what feed-forward add, as a share of the stream."""
+    fig, ax = style.figure(WIDTH, 3.2)
+    layers = np.arange(1, trained.shape[2] + 1)
+    looks = (("attention", style.ATTENTION, "o"), ("feed-forward", style.FEED_FORWARD, "s"))
+    for (name, color, marker), words, seeds in zip(looks, trained, fresh, strict=True):
+        low, high = np.quantile(words, [0.1, 0.9], axis=0)
+        ax.fill_between(layers, low, high, color=color, alpha=0.15, linewidth=0)
+        ax.plot(layers, words.mean(axis=0), "-", color=color, marker=marker, label=name)
+        ax.fill_between(layers, seeds.min(axis=0), seeds.max(axis=0), color=color, alpha=0.3, linewidth=0)
+        ax.plot(layers, seeds.mean(axis=0), ":", color=color, linewidth=1.2, label=f"{name}, untrained")
+    ax.set(xlabel="layer", ylabel="added / what was there", ylim=(0, None))
     ax.set_xticks(layers)
     ax.grid(axis="y")
-    ax.legend()
+    ax.legend(ncols=2, loc="upper center")
     return fig
 
 
@@ -241,7 +239,7 @@ def read_early(curves):
         ax.plot(range(len(run)), run, line, color=color, marker=marker, label=name)
     ax.set(xlabel="read after layer", ylabel="share guessed right", ylim=(0, 1.03))
     ax.grid(axis="y")
-    ax.legend()
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     return fig
 
 
