@@ -282,6 +282,16 @@ def test_module_without_the_stated_weights_is_told_so_where_its_numbers_count():
     assert "your Sequential has no parameter `weight`" in str(verdict)
 
 
+def test_numbers_that_learn_are_counted_without_buffers_and_frozen_parameters():
+    module = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(7, affine=False), nn.Linear(2, 2).requires_grad_(False))
+    plan = Plan()
+    plan.learned(plan.name("module"), label="learned")
+    plan.learned(plan.name("function"), label="of a function")
+    counted, refused = collect(plan, {"module": module, "function": double}).records[1::2]
+    assert counted["value"] == {"kind": "number", "value": 3 * 5 + 5}
+    assert "should be an nn.Module" in refused["error"]
+
+
 @pytest.mark.parametrize("exercise", [e.name for e in exercises("embedding") if e.name != "embedding.shapes"])
 def test_sizes_change_with_the_seed(exercise):
     """Or what holds for the local challenge alone would pass the graded one."""

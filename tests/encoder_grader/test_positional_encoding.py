@@ -453,3 +453,24 @@ def test_a_message_names_the_row_that_a_position_past_the_end_got():
     for name, row in (("clamped", "the last row"), ("wrapped", "row 0"), ("cut", "no row")):
         wrong = next(m for m in entry.misconceptions if m.name == name)
         assert f"position max_len gets {row}" in str(judge(nameless, plan, collect(plan, wrong.answer)))
+
+
+@pytest.mark.parametrize("exercise", [e.name for e in exercises("positional_encoding")])
+def test_check_does_not_depend_on_the_learners_settings(exercise):
+    entry = find(exercise)
+    with torch.inference_mode():
+        torch.set_default_dtype(torch.float64)
+        torch.set_default_device("meta")
+        try:
+            outcome = verdict_on(entry.name, dict(entry.reference))
+        finally:
+            torch.set_default_device(None)
+            torch.set_default_dtype(torch.float32)
+    assert outcome.points == outcome.maximum, outcome
+
+
+@pytest.mark.parametrize("exercise", [e.name for e in exercises("positional_encoding")])
+def test_sizes_change_with_the_seed(exercise):
+    """Or what holds for the local challenge alone would pass the graded one."""
+    plans = [find(exercise).challenge(seed) for seed in range(8)]
+    assert len({str([step["says"] for step in plan.steps]) for plan in plans}) >= 7
