@@ -41,7 +41,7 @@ def _row_0(table: Tensor) -> Tensor:
 def _layout(table: Tensor) -> tuple:
     """Which columns start high, which start by rising, whether the frequencies fall; columns 2 and on."""
     slow, turns = table[:, 2:], _frequencies(table)
-    return slow[0] > 0.5, slow[1] > slow[0], bool((turns[1:] <= turns[:-1] + 1e-4).all()), bool(slow.any())
+    return slow[0] > 0.5, slow[1] > slow[0], bool((turns[1:] <= turns[:-1] + 0.01).all()), bool(slow.any())
 
 
 def _frequencies(table: Tensor) -> Tensor:

@@ -58,6 +58,12 @@ def sinusoidal_table(num_positions, d_model):
     both[:, ::2], both[:, 1::2] = np.sin(angle), np.cos(angle)
     return both[:, :d_model]
 """,
+    "half precision at the end": """
+def sinusoidal_table(num_positions, d_model):
+    i = torch.arange(d_model) // 2
+    angle = torch.arange(num_positions).unsqueeze(-1) / torch.pow(torch.tensor(10000.0), 2 * i / d_model)
+    return torch.where(torch.arange(d_model) % 2 == 0, torch.sin(angle), torch.cos(angle)).half()
+""",
     "complex rotation": """
 def sinusoidal_table(num_positions, d_model):
     pairs = (d_model + 1) // 2
