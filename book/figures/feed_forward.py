@@ -57,7 +57,7 @@ def jacobians(matrices, width):
 def folds(points, target, units, fitted, plane, pattern, creases):
     """Left: a curve as the sum of bent lines. Right: the pieces into which units cut a plane.
 
-    units: (hidden, points), each unit's share of the output; pattern: (n, n), one number a piece; creases: (n, n, hidden),
+    units: (hidden, points), their shares of the output; pattern: (n, n), one number a piece; creases: (n, n, hidden),
     the units before the activation on the plane.
     """
     fig = style.plt.figure(figsize=(WIDTH, 6.6), layout="constrained")
@@ -73,7 +73,9 @@ def folds(points, target, units, fitted, plane, pattern, creases):
         ax.grid(axis="y")
 
     extent = (plane[0], plane[-1], plane[0], plane[-1])
-    lower.imshow(pattern, cmap=style.MAGNITUDE, origin="lower", extent=extent, aspect="equal", vmin=0, vmax=pattern.max() * 1.6)
+    lower.imshow(
+        pattern, cmap=style.MAGNITUDE, origin="lower", extent=extent, aspect="equal", vmin=0, vmax=pattern.max() * 1.6
+    )
     for unit in range(creases.shape[-1]):
         lower.contour(plane, plane, creases[..., unit], levels=[0], colors=[style.POSITION], linewidths=1.6)
     lower.set(title="a plane, cut by the creases of six units", xlabel="first entry of x", ylabel="second entry of x")
@@ -104,7 +106,7 @@ def activations(x, curves, slopes, error):
 
 
 def sparsity(words, fresh, trained, shares, fresh_runs):
-    """Above: which of the first units are active for each word, untrained and trained. Below: the share, layer by layer."""
+    """Above: which units are active for each word, untrained and trained. Below: the share, layer by layer."""
     fig = style.plt.figure(figsize=(WIDTH, 6.2), layout="constrained")
     above, middle, below = fig.subplots(3, 1, height_ratios=[1, 1, 1.25])
     for ax, hidden, title in ((above, fresh, "before training"), (middle, trained, "after training")):
@@ -113,7 +115,7 @@ def sparsity(words, fresh, trained, shares, fresh_runs):
         ax.set_yticks(range(len(words)), words, fontsize=8.5)
         ax.tick_params(length=0)
         ax.set_title(title)
-        ax.set_title(f"{float((hidden > 0).mean()):.0%} active", loc="right", fontsize=9.5)
+        ax.set_title(f"{float((hidden > 0).float().mean()):.0%} active", loc="right", fontsize=9.5)
     middle.set_xlabel(f"units 0 to {fresh.shape[1] - 1} of layer 3")
 
     layers = np.arange(1, len(shares) + 1)
@@ -144,7 +146,16 @@ def parts(parameters, work):
         for part, (color, hatch) in looks.items():
             share = counts.get(part, 0) / whole
             face = "none" if hatch else color
-            ax.barh(place, share, left=left, color=face, edgecolor=color, hatch=hatch, height=0.72, label=part if not place else None)
+            ax.barh(
+                place,
+                share,
+                left=left,
+                color=face,
+                edgecolor=color,
+                hatch=hatch,
+                height=0.72,
+                label=part if not place else None,
+            )
             if share > 0.09:
                 ink = style.INK if hatch else style.PAPER
                 text = ax.text(left + share / 2, place, f"{share:.0%}", ha="center", va="center", color=ink)
@@ -170,7 +181,7 @@ def _legend(ax, looks):
 
 
 def crossover(lengths, lines, measured, marks):
-    """lines: part → multiply-adds at each length; measured: lengths and counts of both sub-layers; marks: length → height."""
+    """lines: part → multiply-adds; measured: lengths and counts of both sub-layers; marks: length → height."""
     fig, ax = style.figure(WIDTH, 3.9)
     looks = {
         "feed-forward": (style.FEED_FORWARD, "-"),
@@ -185,7 +196,13 @@ def crossover(lengths, lines, measured, marks):
     for number, (length, height) in enumerate(marks.items(), start=1):
         ax.plot([length], [height], "o", color=style.INK, markerfacecolor=style.PAPER, markersize=13, markeredgewidth=1)
         ax.text(length, height, str(number), ha="center", va="center_baseline", fontsize=9)
-    ax.set(xscale="log", yscale="log", xlabel="length of the sentence", ylabel="multiply-adds of one layer", ylim=(2e6, 4e11))
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="length of the sentence",
+        ylabel="multiply-adds of one layer",
+        ylim=(2e6, 4e11),
+    )
     ticks = [8, 32, 128, 512, 2048, 8192]
     ax.set_xticks(ticks, [f"{n:,}" for n in ticks])
     ax.minorticks_off()
