@@ -1253,20 +1253,23 @@ def encoder_parameters(num_layers, d_model, d_ff, norm_first, *, maps=4, biases=
     return num_layers * (attention + feed_forward + norms * 2 * d_model) + has_final * 2 * d_model
 
 
+VIT_BASE = (12, 768, 3072, True)
+
+
 def _counts(tokens: int = 197, width: int = 768, **mistakes) -> dict:
     def counted(num_layers, d_model, d_ff, norm_first):
         return encoder_parameters(num_layers, d_model, d_ff, norm_first, **mistakes)
 
     return {
-        "parameters_of_encoder": counted(6, 512, 2048, False),
-        "vit_output_shape": (tokens, width),
+        "parameters_of_encoder": counted(*VIT_BASE),
+        "output_shape": (tokens, width),
         "encoder_parameters": counted,
     }
 
 
 def _counted_once() -> dict:
     return _counts() | {
-        "parameters_of_encoder": encoder_parameters(1, 512, 2048, False),
+        "parameters_of_encoder": encoder_parameters(1, *VIT_BASE[1:]),
         "encoder_parameters": lambda num_layers, *sizes: encoder_parameters(1, *sizes),
     }
 
@@ -1274,8 +1277,8 @@ def _counted_once() -> dict:
 def _counts_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
-    plan.name("parameters_of_encoder", label="base")
-    plan.name("vit_output_shape", label="vit")
+    plan.name("parameters_of_encoder", label="parameters")
+    plan.name("output_shape", label="shape")
     for label, norm_first in (("post", False), ("pre", True)):
         layers, d_model, d_ff = pick(draw, 3, 9), 6 * pick(draw, 5, 20), pick(draw, 50, 300)
         plan.call("encoder_parameters", layers, d_model, d_ff, norm_first, label=label)
@@ -1288,8 +1291,8 @@ COUNTING = Exercise(
     challenge=_counts_challenge,
     reference=_counts(),
     claims=(
-        Claim("base", 1, "`parameters_of_encoder` is right for the paper's base encoder", lambda a: a["base"]),
-        Claim("vit", 1, "`vit_output_shape` is right for ViT-Base", lambda a: a["vit"]),
+        Claim("parameters", 1, "`parameters_of_encoder` is right for ViT-Base's encoder", lambda a: a["parameters"]),
+        Claim("shape", 1, "`output_shape` is right for ViT-Base", lambda a: a["shape"]),
         Claim(
             "rule",
             1,
