@@ -226,20 +226,17 @@ def likeness(cosines):
     return fig
 
 
-def read_early(curves):
-    """curves: name → (layers + 1,) of shares."""
+def probes(curves):
+    """curves: name → `layers`, one run of shares for each model, and `untrained`, one run."""
     fig, ax = style.figure(WIDTH, 3.2)
-    looks = (
-        (style.KEY, "-", "s"),
-        (style.FEED_FORWARD, "--", "^"),
-        (style.X, "-.", "o"),
-        (style.QUERY, ":", "D"),
-    )
-    for (name, run), (color, line, marker) in zip(curves.items(), looks, strict=True):
-        ax.plot(range(len(run)), run, line, color=color, marker=marker, label=name)
-    ax.set(xlabel="read after layer", ylabel="share guessed right", ylim=(0, 1.03))
+    looks = ((style.KEY, "s"), (style.FEED_FORWARD, "^"), (style.QUERY, "D"))
+    for (name, probe), (color, marker) in zip(curves.items(), looks, strict=True):
+        for number, run in enumerate(probe["layers"]):
+            ax.plot(range(len(run)), run, "-", color=color, marker=marker, label=None if number else name)
+        ax.plot(range(len(probe["untrained"])), probe["untrained"], ":", color=color, linewidth=1.4)
+    ax.set(xlabel="read after layer", ylabel="share read right", ylim=(0, 1.03))
     ax.grid(axis="y")
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    ax.legend(loc="lower right")
     return fig
 
 
