@@ -1,7 +1,7 @@
 """Look into the trained model, and into two others that differ by their seed alone, and write findings.json.
 
 Run `python book/trained/examine.py`. It trains the two others first and keeps them in _build/trained; to look then
-takes about a minute. Layers and heads are counted from 1; layer 0 is what enters the first layer.
+takes about two minutes. Layers and heads are counted from 1; layer 0 is what enters the first layer.
 """
 
 import contextlib
@@ -368,8 +368,8 @@ def examine() -> dict:
                 "whole": [found[kind]["whole"] for found in knocked],
                 "without": [found[kind]["without"] for found in knocked],
                 "worst": [_extreme(-found[kind]["without"]) for found in knocked],
-                "without_best": [found.get(kind) for found in best_knocked],
             }
+            | ({"without_best": [found[kind] for found in best_knocked]} if kind in SEEMS_TO_ANSWER else {})
             for kind in knocked[0]
         },
         "probes": {
