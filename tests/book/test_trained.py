@@ -130,6 +130,11 @@ def test_neighbours_count_what_stands_between_them():
     assert guess(question("r ___ s", "y")) == "y"      # none was: the word's frequency
 
 
+def test_the_model_answers_with_one_of_the_choices(model):
+    words, unlikely = ("the", grammar.MASK, "slept"), frozenset({"because", "they"})
+    assert measure.model_guesses(model, [measure.Question(words, 1, unlikely, unlikely)])[0] in unlikely
+
+
 def test_accuracy_is_what_the_figures_say(model, held_out):
     asked = measure.questions(held_out)
     assert asked.keys() == FIGURES["accuracy"].keys()
