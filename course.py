@@ -195,6 +195,8 @@ def grade(folder=SAMPLE_CLASS):
     from encoder_grader.nbgrader_course import NbgraderFailure
 
     folder = (ROOT / folder).resolve()
+    if folder != SAMPLE_CLASS and not (folder / "submitted").is_dir():
+        sys.exit(f"{folder} is no class: put the notebooks into its submitted/<student>/<assignment>/ first.")
     release()
     if folder == SAMPLE_CLASS:
         sample_class()

@@ -24,12 +24,12 @@ SETUPTOOLS = re.search(r"^setuptools==.*$", (ROOT / "requirements.lock").read_te
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy that locks setuptools alone, so that a set-up takes seconds."""
+    """A copy with the first chapter's exercises, which locks setuptools alone, so that a set-up takes seconds."""
     root = tmp_path / "copy"
     root.mkdir()
     for name in ("Makefile", "course.py", "pyproject.toml", "README.md", "LICENSE", "LICENSE-TEXT"):
         shutil.copy(ROOT / name, root)
-    for name in ("encoder_lib", "encoder_grader", "exercises"):
+    for name in ("encoder_lib", "encoder_grader", "exercises/1_embedding"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     (root / "requirements.lock").write_text(f"{SETUPTOOLS}\n")
     return root
@@ -222,7 +222,7 @@ def test_a_port_in_use_gets_one_sentence(copy):
 def test_jupyterlab_starts_with_nbgraders_extensions(copy, start, tmp_path, command):
     """`make lab` sees work/ alone; formgrader, started at the root, lists the assignments."""
     (copy / ".venv").symlink_to(sys.prefix)
-    shutil.copytree(ROOT / "solutions", copy / "solutions")
+    shutil.copytree(ROOT / "solutions/1_embedding", copy / "solutions/1_embedding")
     shutil.copy(ROOT / "nbgrader_config.py", copy)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -241,7 +241,7 @@ def test_jupyterlab_starts_with_nbgraders_extensions(copy, start, tmp_path, comm
 
 def test_make_grade_names_what_it_could_not_grade_and_exits_with_an_error(copy):
     (copy / ".venv").symlink_to(sys.prefix)
-    shutil.copytree(ROOT / "solutions", copy / "solutions")
+    shutil.copytree(ROOT / "solutions/1_embedding", copy / "solutions/1_embedding")
     shutil.copy(ROOT / "nbgrader_config.py", copy)
     stub = (copy / "exercises/1_embedding/embedding.ipynb").read_text()
     for student, text in (("ada", stub), ("cut", '{"cells": [')):
@@ -255,6 +255,13 @@ def test_make_grade_names_what_it_could_not_grade_and_exits_with_an_error(copy):
     assert "cut, 1_embedding: NotJSONError: Notebook does not appear to be JSON" in done.stderr
     assert re.search(r"^ada +0 +0 +0 +0 +0 +0$", done.stdout, re.MULTILINE)
     assert (copy / "feedback/ada/1_embedding/embedding.html").exists()
+
+
+def test_a_folder_that_is_no_class_gets_one_sentence(copy):
+    done = subprocess.run([sys.executable, "course.py", "grade", "--help"], cwd=copy, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "is no class: put the notebooks into its submitted/<student>/<assignment>/" in done.stderr
+    assert not (copy / "--help").exists()
 
 
 # ---- what is locked
