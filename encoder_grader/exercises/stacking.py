@@ -223,6 +223,11 @@ def _layer(**switches):
     return {"EncoderLayer": lambda *args, **kwargs: _Layer(*args, **kwargs, **switches)}
 
 
+def _attention_reads_input(layer, x, mask):
+    after = layer.add_norm_1(x, lambda _: layer.attention(x, mask=mask))
+    return layer.add_norm_2(after, layer.feed_forward)
+
+
 def _second_residual_from_input(layer, x, mask):
     after = layer.first(x, mask)
     if layer.add_norm_2.norm_first:
@@ -332,6 +337,12 @@ ENCODER_LAYER = Exercise(
             _layer(one_norm=True),
         ),
         Misconception(
+            "attention_reads_input",
+            "your attention reads the layer's input: in pre-norm, that is not what `AddNorm` hands to its function",
+            ONE_LAYER,
+            _layer(forward=_attention_reads_input),
+        ),
+        Misconception(
             "mask_dropped",
             "your attention does not get the mask",
             EVERY_LAYER,
@@ -379,8 +390,12 @@ def _encoder_challenge(seed: int) -> Plan:
 
     def chain(encoder: Ref, x: Ref, label: str, mask: Ref | None = None) -> None:
         plan.call(encoder, x, mask=mask, label=label)
-        for layer in (each := layers(encoder)):
-            x = plan.call(layer, x, mask=mask, label=f"{label} one by one" if layer is each[-1] else None)
+        each = layers(encoder)
+        plan.call(each[-1], x, mask=mask, label=f"{label} last alone")
+        for layer in each:
+            before, x = x, plan.call(layer, x, mask=mask, label=f"{label} one by one" if layer is each[-1] else None)
+            if layer is each[-2]:
+                plan.call(layer, before, mask=mask, label=f"{label} without the last")
 
     for kind, norm_first in (("post", False), ("pre", True)):
         d_model, num_heads, d_ff = sizes(draw)
@@ -417,6 +432,14 @@ def _times_one_layer(a: Answers) -> tuple:
 def _all_differ(a: Answers) -> bool:
     outputs = [a[f"fresh {i}"] for i in range(a.hidden["num_layers"])]
     return not any(close(one, other) for i, one in enumerate(outputs) for other in outputs[:i])
+
+
+def _chained(a: Answers) -> tuple:
+    """Whether each layer gets what the one before it made; and if not, what the output is instead."""
+    by_hand = a["post one by one"]
+    others = (standardised(by_hand), a["post last alone"], a["post without the last"])
+    right = close(a["post"], by_hand)
+    return right, *(not right and close(a["post"], other) for other in others)
 
 
 def _mask_in_every_layer(a: Answers) -> tuple:
@@ -492,7 +515,7 @@ ENCODER = Exercise(
             "chained",
             1,
             "post-norm: each layer gets what the one before it made, and nothing follows the last",
-            lambda a: close(a["post"], a["post one by one"]),
+            _chained,
             reason=lambda _: "the output is not that of your layers, called one after another",
         ),
         Claim(
@@ -1296,7 +1319,10 @@ COUNTING = Exercise(
             1,
             "`encoder_parameters` is right for other sizes, post-norm and pre-norm",
             lambda a: (a["post"], a["pre"]),
-            reason=lambda got: f"for one encoder yours gives {got[0]}, for another {got[1]}",
+            reason=lambda got: (
+                f"yours gives {got[0]} for a post-norm encoder and {got[1]} for a pre-norm one: "
+                "one of the two is not right, or neither"
+            ),
         ),
     ),
     misconceptions=(

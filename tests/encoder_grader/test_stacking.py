@@ -527,6 +527,7 @@ COST = {
         "residual_twice": {"post", "pre", "dropout"},
         "feed_forward_first": {"post", "pre"},
         "one_norm": {"post", "pre"},
+        "attention_reads_input": {"pre"},
         "mask_dropped": {"mask"},
         "mask_inverted": {"mask"},
         "weights_not_dropped": {"dropout"},
