@@ -445,8 +445,8 @@ def _dropped(a: Answers) -> tuple:
 
 def _dropped_in_words(facts: tuple) -> str:
     values, stay, varies = facts[1]
-    words = f"on inputs of 1, where each hidden entry adds 1 and half of 1 to an output, training gives {values}"
-    return words + ("; in evaluation the output differs from that without dropout" if varies else "")
+    words = f"in a network whose outputs are 1 + ½, from two hidden entries, training gives {values}"
+    return words + ("; in evaluation, too, the output is not that without dropout" if varies else "")
 
 
 def _all_reached(a: Answers) -> bool:
