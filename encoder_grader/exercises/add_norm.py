@@ -260,6 +260,12 @@ LAYER_NORM = Exercise(
             STEP_4,
             _norm(affine=lambda z, gamma, beta: gamma * (z + beta)),
         ),
+        Misconception(
+            "gamma_cut",
+            "your γ is cut off from autograd: it would never learn",
+            STEP_4,
+            _norm(affine=lambda z, gamma, beta: gamma.detach() * z + beta),
+        ),
         Misconception("no_gamma", "you left out γ", STEP_4, _norm(affine=lambda z, gamma, beta: z + beta)),
         Misconception("no_beta", "you left out β", STEP_4, _norm(affine=lambda z, gamma, beta: gamma * z)),
     ),
@@ -850,7 +856,7 @@ def _dropout_claim(kind: str, says: str) -> Claim:
         reason=lambda got: (
             "in evaluation yours drops something"
             if (got[1] > 0).sum() > 2
-            else "a sub-layer that gives 1 everywhere, added to entries 0 and 10, comes out otherwise in training"
+            else "in training yours is not what comes of dropping entries of the sub-layer's output, before the sum"
         ),
     )
 
@@ -918,7 +924,7 @@ ADD_NORM = Exercise(
             reason=lambda got: (
                 f"your code raises {got[0] or got[2]} for a sub-layer that keeps the shape"
                 if got[0] or got[2]
-                else f"your code raises {' and '.join(each or 'no error' for each in (got[1], got[3]))}"
+                else f"your code raises {' and '.join(sorted({each or 'no error' for each in (got[1], got[3])}))}"
             ),
         ),
     ),

@@ -1544,7 +1544,7 @@ BUG_HUNT = bug_hunt(
     misconceptions=(
         Misconception(
             "shapes_only",
-            "your test lets every candidate pass: all of them return the right shapes, so compare numbers",
+            "your test lets this one pass, as a look at shapes alone would: compare numbers, with a mask and without",
             WRONG,
             {"examine_attention": _shapes_only},
         ),

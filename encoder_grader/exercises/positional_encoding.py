@@ -448,6 +448,8 @@ def _too_long(a: Answers) -> tuple:
     got, rows = a.recording.tensors.get("long"), a.recording.tensors.get("full")
     if got is None or rows is None or got.dim() != 3 or rows.dim() != 3 or got.shape[1] != rows.shape[1] + 1:
         return raised, "nothing"
+    if torch.allclose(rows[0, -1], rows[0, 0], atol=1e-4):
+        return raised, "the same row as every other position"
     for name, row in (("the last row", rows[0, -1]), ("row 0", rows[0, 0]), ("no row", torch.zeros_like(rows[0, 0]))):
         if torch.allclose(got[0, -1].double(), row.double(), atol=1e-4):
             return raised, name
@@ -457,10 +459,10 @@ def _too_long(a: Answers) -> tuple:
 def _too_long_in_words(got: tuple) -> str:
     (full, *long), row = got
     if full:
-        return f"a sequence of exactly max_len raises a {full}: it still fits"
+        return f"a sequence of exactly max_len raises {full}: it still fits"
     errors = sorted({str(error) for error in long if error and error != "ValueError"})
     if errors:
-        return f"a sequence that is too long raises a {errors[0]}: ask for the length before you add"
+        return f"a sequence that is too long raises {errors[0]}: ask for the length before you add"
     return f"a sequence that is too long goes through, and position max_len gets {row}"
 
 
@@ -564,7 +566,7 @@ def _buffer_in_words(got: tuple) -> str:
     learned, error = got
     if learned:
         return "some of the module's numbers learn"
-    return f"after `module.to(device)` a call raises a {error}: the table did not move along"
+    return f"after `module.to(device)` a call raises {error}: the table did not move along"
 
 
 def _added(a: Answers) -> tuple:
@@ -869,7 +871,12 @@ LEARNED_ENCODING = Exercise(
             _learns(std=0.02**2),
         ),
         Misconception("uniform", "your table is drawn from a uniform distribution", LEARNED, _learns(kind="uniform")),
-        Misconception("buffer", "your table is a buffer: it never learns", LEARNED, _learns(frozen=True)),
+        Misconception(
+            "buffer",
+            "no gradient reaches your table, so it never learns: it is a buffer, or cut off by `.data` or `detach`",
+            LEARNED,
+            _learns(frozen=True),
+        ),
         Misconception(
             "along_batch",
             "your positions count the sequences of the batch: position belongs to axis 1",

@@ -333,6 +333,7 @@ COST = {
         "detached": {"gradient_of_x"},
         "swapped": {"affine"},
         "shifted_first": {"affine"},
+        "gamma_cut": {"gradient_of_gamma"},
         "no_gamma": {"affine", "gradient_of_gamma"},
         "no_beta": {"affine", "gradient_of_gamma"},
     },

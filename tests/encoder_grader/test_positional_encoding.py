@@ -12,7 +12,7 @@ from encoder_grader.checking import verdict_on
 from encoder_grader.collect import collect
 from encoder_grader.exercise import exercises, find
 from encoder_grader.judge import judge
-from encoder_lib.positional_encoding import sinusoidal_table
+from encoder_lib.positional_encoding import SinusoidalPositionalEncoding, sinusoidal_table
 
 SEEDS = (0, 1, 2017)
 
@@ -485,6 +485,18 @@ def test_a_message_names_the_row_that_a_position_past_the_end_got():
     for name, row in (("clamped", "the last row"), ("wrapped", "row 0"), ("cut", "no row")):
         wrong = next(m for m in entry.misconceptions if m.name == name)
         assert f"position max_len gets {row}" in str(judge(nameless, plan, collect(plan, wrong.answer)))
+
+
+def test_a_table_along_the_batch_is_not_said_to_end_in_its_last_row():
+    """Every position gets the same row there, so "the last row" would be true of any."""
+
+    class AlongBatch(SinusoidalPositionalEncoding):
+        def forward(self, x):
+            return self.dropout(x + self.table[: x.shape[0], None])
+
+    text = str(verdict_on("positional_encoding.sinusoidal_encoding", {"SinusoidalPositionalEncoding": AlongBatch}))
+    assert "the same row as every other position" in text
+    assert "share its last row" not in text
 
 
 @pytest.mark.parametrize("exercise", [e.name for e in exercises("positional_encoding")])
