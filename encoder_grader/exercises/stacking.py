@@ -906,6 +906,11 @@ PATCH_ENCODER = Exercise(
             1,
             "every row, the class token's too, gets its own learned position",
             lambda a: (a["second table"] - a["first table"], any(a["table learns"].values())),
+            reason=lambda got: (
+                "when the table of `positions` changes, the rows of `embed` do not change by just as much"
+                if got[1]
+                else "the table of `positions` gets no gradient"
+            ),
         ),
         Claim(
             "learned",
