@@ -259,8 +259,11 @@ def pooling(padding, masked, plain):
     return fig
 
 
-def depth(layers, perplexity, reached):
-    """The paper's perplexities over the number of layers; reached: number of layers → one share a seed."""
+def depth(layers, perplexity, reached, back):
+    """The paper's perplexities over the number of layers.
+
+    reached: number of layers → one share of right answers a seed; back: the share for always saying "where I started".
+    """
     fig, (left, right) = style.figure(WIDTH, 2.7, columns=2, layout="constrained")
     left.plot(layers, perplexity, "-", color=style.X, marker="o")
     for place, value in zip(layers, perplexity, strict=True):
@@ -270,6 +273,7 @@ def depth(layers, perplexity, reached):
     for number, runs in reached.items():
         places = number + np.linspace(-0.12, 0.12, len(runs))
         right.plot(places, runs, "o", color=style.POSITION, markerfacecolor="none")
+    right.axhline(back, color=style.MUTED, linewidth=1, linestyle=":")
     right.plot(list(reached), [np.mean(runs) for runs in reached.values()], "-", color=style.POSITION)
     right.set(title="four looks in a row", xlabel="layers", ylabel="share right", ylim=(0, 1.05), xlim=(0.6, 3.4))
     right.set_xticks(list(reached))
