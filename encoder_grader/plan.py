@@ -143,6 +143,8 @@ class Plan:
         """How an argument reads in a message."""
         if isinstance(value, Ref):
             return self._subject(value)
+        if isinstance(value, dict):
+            return "{…}"
         return f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
 
     def _subject(self, ref: Ref) -> str:

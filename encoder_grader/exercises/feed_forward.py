@@ -716,11 +716,17 @@ def _collapse_challenge(seed: int) -> Plan:
     small, middle, large = sorted((pick(draw, 3, 9), pick(draw, 20, 30), pick(draw, 50, 60)))
     for number, sizes in enumerate(((small, middle, large), (large, small, middle), (middle, large, small))):
         plan.call("largest_rank", *sizes, label=f"rank {number}")
+        plan.hidden[f"widths {number}"] = sizes
     return plan
 
 
 def _ranks(a: Answers) -> tuple:
-    return tuple(a[f"rank {number}"] for number in range(3))
+    return tuple((a.hidden[f"widths {number}"], a[f"rank {number}"]) for number in range(3))
+
+
+def _ranks_in_words(got: tuple) -> str:
+    widths, rank = next(((widths, rank) for widths, rank in got if rank != min(widths)), got[0])
+    return f"for {' → '.join(map(str, widths))} yours gives {rank}"
 
 
 def _collapsed(weight=None, bias=None) -> dict:
@@ -745,7 +751,7 @@ COLLAPSE = Exercise(
             "`rank_through_2048` and `rank_through_64` are right",
             lambda a: (a["rank_through_2048"], a["rank_through_64"]),
         ),
-        Claim("rank", 1, "`largest_rank` is right for any three widths", _ranks),
+        Claim("rank", 1, "`largest_rank` is right for any three widths", _ranks, reason=_ranks_in_words),
     ),
     misconceptions=(
         Misconception(
@@ -843,6 +849,10 @@ def _at_points(a: Answers) -> tuple:
     return outputs[-4:-2], outputs
 
 
+def _points_in_words(got: tuple) -> str:
+    return "at 0.02, −0.02, 40 and −40 your network gives " + ", ".join(f"{y:.4g}" for y in got[1][-4:].tolist())
+
+
 def _at_corners(a: Answers) -> Tensor:
     return _outputs("exclusive_or", a, CORNERS)
 
@@ -871,7 +881,13 @@ BY_HAND = Exercise(
     challenge=_by_hand_challenge,
     reference={"absolute": absolute, "exclusive_or": exclusive_or},
     claims=(
-        Claim("absolute", 1, "with the weights of `absolute`, FFN(x) is the absolute value of every x", _at_points),
+        Claim(
+            "absolute",
+            1,
+            "with the weights of `absolute`, FFN(x) is the absolute value of every x",
+            _at_points,
+            reason=_points_in_words,
+        ),
         Claim(
             "exclusive_or",
             2,
