@@ -626,6 +626,21 @@ def test_misconception_costs_what_is_wrong_and_is_named(exercise, misconception,
     assert str(outcome).count(wrong.says) == 1  # said once, not at every claim it costs
 
 
+def test_several_mistakes_at_once_are_each_called_by_their_own_name():
+    """One layer again and again, without the mask, and a norm behind it: nothing here gets the encoder's input."""
+    entry = find("stacking.encoder")
+    answer = stacking._encoder(
+        layers=lambda make, n: nn.ModuleList([make()] * n), masked=lambda number: False, norm=True
+    )
+    results = verdict_on(entry.name, entry.reference | answer, SEEDS[0]).results
+    assert {result.claim: result.misconception for result in results if not result.holds} == {
+        "own_parameters": "one_layer",
+        "different_start": "one_layer",
+        "chained": "norm_after_post",
+        "mask": "mask_ignored",
+    }
+
+
 def test_a_wrong_layer_costs_nothing_in_the_encoders_made_of_it():
     """Here one that is post-norm always, ignores its mask and drops nothing."""
     layer = next(m for m in find("stacking.encoder_layer").misconceptions if m.name == "always_post").answer
