@@ -427,16 +427,21 @@ def _set_default_device(device: torch.device) -> None:
 
 @contextlib.contextmanager
 def clean_state():
-    """Torch's defaults inside, the learner's settings again afterwards."""
+    """Torch's defaults and a single thread inside, the learner's settings again afterwards.
+
+    The tensors of a challenge are small: more threads only wait for one another, on a busy machine ten times as long.
+    """
     numpy = sys.modules.get("numpy")
     numpy_state = numpy.random.get_state() if numpy is not None else None
     python_state = random.getstate()
-    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    dtype, device, threads = torch.get_default_dtype(), torch.get_default_device(), torch.get_num_threads()
     try:
+        torch.set_num_threads(1)
         with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad():
             _set_defaults()
             yield
     finally:
+        torch.set_num_threads(threads)
         torch.set_default_dtype(dtype)
         _set_default_device(device)
         random.setstate(python_state)

@@ -211,8 +211,11 @@ def test_learners_state_is_as_before():
     torch.manual_seed(5)
     np.random.seed(5)
     before = torch.random.get_rng_state(), np.random.get_state()[1].copy()
+    torch.set_num_threads(2)
     settings = "torch.manual_seed(1); np.random.seed(1); torch.set_default_dtype(torch.float64)"
-    on(f"def double(x):\n    {settings}\n    return x * 2")
+    on(f"def double(x):\n    {settings}; assert torch.get_num_threads() == 1\n    return x * 2")
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(1)
     assert torch.equal(before[0], torch.random.get_rng_state())
     assert (before[1] == np.random.get_state()[1]).all()
     assert torch.get_default_dtype() is torch.float32
