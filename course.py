@@ -152,9 +152,10 @@ def book():
     stamp = Stamp("book", *sources)
     if stamp.fresh() and (BOOK / "index.html").exists():
         return
-    # The execution cache knows the cells, not the packages they import.
+    # The execution cache knows the cells, not what they import.
     cache = BUILD / ".jupyter_cache"
-    library = Stamp("book-library", "encoder_lib", "encoder_grader", "requirements.lock")
+    drawn = ("book/figure_style.py", "book/figures", "book/trained")
+    library = Stamp("book-library", "encoder_lib", "encoder_grader", *drawn, "requirements.lock")
     library_changed = not library.fresh()
     if library_changed:
         shutil.rmtree(cache, ignore_errors=True)
@@ -271,6 +272,7 @@ def main(command, *arguments):
         os.environ["PATH"] = f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"  # nbgrader calls alembic
     try:
         if command in commands:
+            os.environ.setdefault("OMP_NUM_THREADS", "1")  # small tensors: more threads only wait for one another
             with alone():
                 commands[command](*arguments)
         else:
