@@ -187,13 +187,17 @@ def judge(exercise: Exercise, plan: Plan, recording: Recording) -> Verdict:
             if reasons[claim.name] is not None:
                 judged.append(claim)
     names = _recognise(exercise, plan, judged, answers, reference) if judged else {}
-    results, said = [], set()
+    results, said, last = [], {}, None
     for claim in exercise.claims:
         mistake = names.get(claim.name)
         reason = f"{mistake.says}. See {mistake.see}." if mistake else reasons[claim.name]
         picture = _picture(claim, answers, reference) if claim in judged and reason not in said else None
-        shown = "for the same reason" if reason is not None and reason in said else reason
-        said.add(reason)
+        shown = reason
+        if reason in said:  # said once; here only which it was
+            shown = "for the same reason" + ("" if reason == last else f" as this: {said[reason]}")
+        elif reason is not None:
+            said[reason] = claim.says
+        last = reason or last
         results.append(
             Result(claim.name, claim.says, claim.points, reason is None, shown, mistake and mistake.name, picture)
         )

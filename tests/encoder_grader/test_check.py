@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -184,6 +185,18 @@ def test_error_is_shown_with_the_line_of_the_learners_own_code():
     plan = DOUBLE.challenge(0)
     text = str(judge(DOUBLE, plan, collect(plan, shell.user_ns)))
     assert "in `double`, line 4: `return torch.cat([y, torch.zeros(9, 9)])`" in text
+
+
+def test_reason_that_comes_again_after_another_says_where_it_was_given():
+    values, sign = lambda a: a["result"], lambda a: a["result"].sum() < 0
+    quantities = {"first": values, "second": sign, "third": values}
+    claims = tuple(Claim(name, 1, f"the {name} claim", quantity) for name, quantity in quantities.items())
+    exercise = replace(DOUBLE, claims=claims)
+    plan = exercise.challenge(0)
+    verdict = judge(exercise, plan, collect(plan, {"double": lambda x: -x}))
+    reasons = [result.reason for result in verdict.results]
+    assert reasons[0] != reasons[1]
+    assert reasons[2] == "for the same reason as this: the first claim"
 
 
 def test_other_float_type_gets_a_note_and_no_loss():
