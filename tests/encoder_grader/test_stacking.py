@@ -15,6 +15,7 @@ from encoder_lib.attention import MultiHeadAttention, padding_mask
 from encoder_lib.embedding import PatchEmbedding, TokenEmbedding, image_to_patches
 from encoder_lib.feed_forward import FeedForward
 from encoder_lib.positional_encoding import LearnedPositionalEncoding, SinusoidalPositionalEncoding, sinusoidal_table
+from tests.encoder_grader.costs import assert_costs_what_is_wrong_and_is_named, assert_every_cost_is_stated
 
 SEEDS = (0, 1, 2017)
 GIVEN = {
@@ -608,22 +609,14 @@ COST = {
 
 
 def test_every_misconception_has_its_cost_stated_here():
-    assert {e.name.split(".")[1]: {m.name for m in e.misconceptions} for e in exercises("stacking")} == {
-        exercise: set(cost) for exercise, cost in COST.items()
-    }
+    assert_every_cost_is_stated("stacking", COST)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("exercise, misconception", [(e, m) for e, cost in COST.items() for m in cost])
 def test_misconception_costs_what_is_wrong_and_is_named(exercise, misconception, seed):
-    entry = find(f"stacking.{exercise}")
-    wrong = next(m for m in entry.misconceptions if m.name == misconception)
-    outcome = verdict_on(entry.name, entry.reference | wrong.answer, seed)
-    failed = {result.claim: result for result in outcome.results if not result.holds}
-    assert set(failed) == COST[exercise][misconception]
-    gated = {claim.name for claim in entry.claims if set(claim.needs) & set(failed)}
-    assert {result.misconception for claim, result in failed.items() if claim not in gated} == {misconception}
-    assert str(outcome).count(wrong.says) == 1  # said once, not at every claim it costs
+    claims = COST[exercise][misconception]
+    assert_costs_what_is_wrong_and_is_named(f"stacking.{exercise}", misconception, claims, seed)
 
 
 def test_several_mistakes_at_once_are_each_called_by_their_own_name():
