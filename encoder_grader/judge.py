@@ -5,13 +5,14 @@ Runs in the grader's process. It sees an answer only as a `Recording`: numbers a
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from encoder_grader.collect import Recording, collect
+from encoder_grader.differences import difference
 from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.plan import Plan
 from encoder_grader.verdict import Result, Verdict
@@ -168,41 +169,111 @@ class Answers:
                 self.notes.append(note)
 
 
+class Judge:
+    """Judges answers to one challenge of an exercise; what the reference and the misconceptions do is done once."""
+
+    def __init__(self, exercise: Exercise, plan: Plan):
+        self.exercise, self.plan = exercise, plan
+        self.reference = Answers(plan, collect(plan, exercise.reference))
+        self._wrong: dict[str, Answers] = {}
+
+    def verdict(self, recording: Recording, built_ins: Iterable[str] = ()) -> Verdict:
+        """The verdict on what an answer did.
+
+        Args:
+            recording: of the plan, carried out on the answer.
+            built_ins: functions that the answer's source calls, beside those that were seen when it ran.
+        """
+        answers = Answers(self.plan, recording, like=self.reference)
+        called = [name for name in self.exercise.forbidden if name in {*recording.called, *built_ins}]
+        reasons: dict[str, str | None] = {}  # claim → why it does not hold
+        judged: list[Claim] = []  # the claims that fail on their own account
+        for claim in self.exercise.claims:
+            waits = next((need for need in claim.needs if reasons[need] is not None), None)
+            if called:
+                reasons[claim.name] = f"your code calls `{called[0]}`, which this exercise asks you to write yourself"
+            elif waits:
+                says = next(other.says for other in self.exercise.claims if other.name == waits)
+                reasons[claim.name] = f"counts once this holds: {says}"
+            else:
+                reasons[claim.name] = self.why_not(claim, answers)
+                if reasons[claim.name] is not None:
+                    judged.append(claim)
+        names = self._recognise(judged, answers) if judged else {}
+        results, said, last = [], {}, None
+        for claim in self.exercise.claims:
+            mistake = names.get(claim.name)
+            reason = f"{mistake.says}. See {mistake.see}." if mistake else reasons[claim.name]
+            picture = _picture(claim, answers, self.reference) if claim in judged and reason not in said else None
+            shown = reason
+            if reason in said:  # said once; here only which it was
+                shown = "for the same reason" + ("" if reason == last else f" as this: {said[reason]}")
+            elif reason is not None:
+                said[reason] = claim.says
+            last = reason or last
+            results.append(
+                Result(claim.name, claim.says, claim.points, reason is None, shown, mistake and mistake.name, picture)
+            )
+        notes = answers.notes + _changed_inputs(recording)
+        return Verdict(self.exercise.name, self.exercise.title, tuple(results), tuple(notes), recording.printed)
+
+    def why_not(self, claim: Claim, answers: Answers) -> str | None:
+        """Why the claim does not hold, or None where it does."""
+        want = claim.quantity(self.reference)
+        try:
+            got, tolerance = quantity_of(claim, answers)
+        except CannotJudge as why:
+            return str(why)
+        reason = difference(got, want, tolerance)
+        return claim.reason(got) if reason is not None and claim.reason is not None else reason
+
+    def _answers_of(self, misconception: Misconception) -> Answers:
+        if misconception.name not in self._wrong:
+            recording = collect(self.plan, self.exercise.reference | misconception.answer)
+            self._wrong[misconception.name] = Answers(self.plan, recording, like=self.reference)
+        return self._wrong[misconception.name]
+
+    def _recognise(self, failed: list[Claim], answers: Answers) -> dict[str, Misconception]:
+        """The misconception behind each failed claim, where one gives the same numbers.
+
+        Where several do, the one that explains most of the failed claims and predicts the fewest failures that did not
+        happen.
+        """
+        found: dict[str, tuple[tuple[int, int], Misconception]] = {}
+        for misconception in self.exercise.misconceptions:
+            wrong = self._answers_of(misconception)
+            explained = [claim for claim in failed if self._same_mistake(claim, answers, wrong)]
+            if not explained:
+                continue
+            surplus = [c for c in self.exercise.claims if c not in failed and self.why_not(c, wrong) is not None]
+            rank = (len(explained), -len(surplus))
+            for claim in explained:
+                if claim.name not in found or rank > found[claim.name][0]:
+                    found[claim.name] = (rank, misconception)
+        return {name: misconception for name, (_, misconception) in found.items()}
+
+    def _same_mistake(self, claim: Claim, answers: Answers, wrong: Answers) -> bool:
+        """Whether a misconception fails this claim, and in the same way as the answer does."""
+        try:
+            theirs, _ = quantity_of(claim, wrong)
+        except CannotJudge as why:
+            try:
+                quantity_of(claim, answers)
+            except CannotJudge as own:
+                return own.key == why.key and own.key[0] != "missing"
+            return False
+        try:
+            ours, tolerance = quantity_of(claim, answers)
+        except CannotJudge:
+            return False
+        if difference(theirs, claim.quantity(self.reference), claim.tolerance) is None:
+            return False
+        return difference(ours, theirs, tolerance) is None
+
+
 def judge(exercise: Exercise, plan: Plan, recording: Recording) -> Verdict:
     """The verdict on what an answer did with the plan of one of the exercise's challenges."""
-    reference = Answers(plan, collect(plan, exercise.reference))
-    answers = Answers(plan, recording, like=reference)
-    called = [name for name in exercise.forbidden if name in recording.called]
-    reasons: dict[str, str | None] = {}  # claim → why it does not hold
-    judged: list[Claim] = []  # the claims that fail on their own account
-    for claim in exercise.claims:
-        waits = next((need for need in claim.needs if reasons[need] is not None), None)
-        if called:
-            reasons[claim.name] = f"your code calls `{called[0]}`, which this exercise asks you to write yourself"
-        elif waits:
-            says = next(other.says for other in exercise.claims if other.name == waits)
-            reasons[claim.name] = f"counts once this holds: {says}"
-        else:
-            reasons[claim.name] = _why_not(claim, answers, reference)
-            if reasons[claim.name] is not None:
-                judged.append(claim)
-    names = _recognise(exercise, plan, judged, answers, reference) if judged else {}
-    results, said, last = [], {}, None
-    for claim in exercise.claims:
-        mistake = names.get(claim.name)
-        reason = f"{mistake.says}. See {mistake.see}." if mistake else reasons[claim.name]
-        picture = _picture(claim, answers, reference) if claim in judged and reason not in said else None
-        shown = reason
-        if reason in said:  # said once; here only which it was
-            shown = "for the same reason" + ("" if reason == last else f" as this: {said[reason]}")
-        elif reason is not None:
-            said[reason] = claim.says
-        last = reason or last
-        results.append(
-            Result(claim.name, claim.says, claim.points, reason is None, shown, mistake and mistake.name, picture)
-        )
-    notes = answers.notes + _changed_inputs(recording)
-    return Verdict(exercise.name, exercise.title, tuple(results), tuple(notes), recording.printed)
+    return Judge(exercise, plan).verdict(recording)
 
 
 def _changed_inputs(recording: Recording) -> list[str]:
@@ -211,59 +282,7 @@ def _changed_inputs(recording: Recording) -> list[str]:
     return [f"{says} changes its input in place: {', '.join(names)}" for says, names in changed.items()]
 
 
-def _recognise(
-    exercise: Exercise, plan: Plan, failed: list[Claim], answers: Answers, reference: Answers
-) -> dict[str, Misconception]:
-    """The misconception behind each failed claim, where one gives the same numbers.
-
-    Where several do, the one that explains most of the failed claims and predicts the fewest failures that did not
-    happen.
-    """
-    found: dict[str, tuple[tuple[int, int], Misconception]] = {}
-    for misconception in exercise.misconceptions:
-        wrong = Answers(plan, collect(plan, exercise.reference | misconception.answer), like=reference)
-        explained = [claim for claim in failed if _same_mistake(claim, answers, wrong, reference)]
-        if not explained:
-            continue
-        surplus = [c for c in exercise.claims if c not in failed and _why_not(c, wrong, reference) is not None]
-        rank = (len(explained), -len(surplus))
-        for claim in explained:
-            if claim.name not in found or rank > found[claim.name][0]:
-                found[claim.name] = (rank, misconception)
-    return {name: misconception for name, (_, misconception) in found.items()}
-
-
-def _why_not(claim: Claim, answers: Answers, reference: Answers) -> str | None:
-    """Why the claim does not hold, or None where it does."""
-    want = claim.quantity(reference)
-    try:
-        got, tolerance = _quantity(claim, answers)
-    except CannotJudge as why:
-        return str(why)
-    reason = difference(got, want, tolerance)
-    return claim.reason(got) if reason is not None and claim.reason is not None else reason
-
-
-def _same_mistake(claim: Claim, answers: Answers, wrong: Answers, reference: Answers) -> bool:
-    """Whether a misconception fails this claim, and in the same way as the answer does."""
-    try:
-        theirs, _ = _quantity(claim, wrong)
-    except CannotJudge as why:
-        try:
-            _quantity(claim, answers)
-        except CannotJudge as own:
-            return own.key == why.key and own.key[0] != "missing"
-        return False
-    try:
-        ours, tolerance = _quantity(claim, answers)
-    except CannotJudge:
-        return False
-    if difference(theirs, claim.quantity(reference), claim.tolerance) is None:
-        return False
-    return difference(ours, theirs, tolerance) is None
-
-
-def _quantity(claim: Claim, answers: Answers) -> tuple[Any, float]:
+def quantity_of(claim: Claim, answers: Answers) -> tuple[Any, float]:
     """What a claim is about, and the tolerance: at least the rounding of the float types it was computed from."""
     answers.rounding = 0.0
     try:
@@ -273,46 +292,6 @@ def _quantity(claim: Claim, answers: Answers) -> tuple[Any, float]:
     except Exception as error:  # no answer stops the check
         raise CannotJudge(f"your result cannot be compared: {error}", ("other", type(error).__name__)) from error
     return got, max(claim.tolerance, 2 * answers.rounding)
-
-
-def difference(got: Any, want: Any, tolerance: float) -> str | None:
-    """What sets two quantities apart, in words that do not give the right one away; None where they agree."""
-    if isinstance(want, tuple):
-        for one, other in zip(got, want, strict=True):
-            if (reason := difference(one, other, tolerance)) is not None:
-                return reason
-        return None
-    if isinstance(want, dict):
-        if got.keys() != want.keys():
-            return f"the keys are {sorted(got)}, but should be {sorted(want)}"
-        return difference(tuple(got[k] for k in want), tuple(want.values()), tolerance)
-    if isinstance(want, Tensor):
-        return _tensor_difference(got, want, tolerance)
-    if isinstance(want, int | float) and not isinstance(want, bool):
-        agree = math.isclose(got, want, rel_tol=tolerance if isinstance(want, float) else 0, abs_tol=0)
-        return None if agree else f"{got} is not right"
-    return None if got == want else f"{got} is not right" if got is not None else "nothing happened"
-
-
-def _tensor_difference(got: Tensor, want: Tensor, tolerance: float) -> str | None:
-    if got.shape != want.shape:
-        return f"the shape is {tuple(got.shape)}, but should be {tuple(want.shape)}"
-    got, want = got.double(), want.double()
-    finite = torch.isfinite(want)
-    scale = want[finite].abs().max().item() if finite.any() else 0.0
-    wrong = ~((got == want) | ((got - want).abs() <= tolerance * max(scale, 1e-3)))
-    if not wrong.any():
-        return None
-    if not got[torch.isfinite(got)].any():
-        return "all the numbers are zero"
-    count = f"{int(wrong.sum())} of {wrong.numel()} numbers differ"
-    solid = want.abs() > 1e-3 * scale
-    factor = (got[solid] / want[solid]).mean().item() if solid.any() else math.nan
-    several = math.isfinite(factor) and f"{factor:.4g}" != "1"
-    if several and torch.allclose(got, factor * want, rtol=1e-3, atol=1e-6 * abs(factor) * scale):
-        return f"every number is {factor:.4g} times what it should be"
-    where = tuple(wrong.nonzero()[0].tolist())
-    return f"{count}, the first at index {where}" if wrong.dim() else "the number is not right"
 
 
 def _error_sentence(record: dict) -> str:

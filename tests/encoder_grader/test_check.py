@@ -13,8 +13,9 @@ from torch import nn
 import encoder_grader
 from encoder_grader.checking import check, verdict_on
 from encoder_grader.collect import collect
+from encoder_grader.differences import difference
 from encoder_grader.exercise import Claim, Exercise, Misconception, exercises, find
-from encoder_grader.judge import difference, judge
+from encoder_grader.judge import judge
 from encoder_grader.plan import Plan
 
 NAMES = {"torch": torch, "nn": nn, "np": np}

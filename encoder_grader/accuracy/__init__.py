@@ -1,0 +1,1 @@
+"""How often the grader is right, measured on answers whose worth is known: `make accuracy`."""

@@ -1,0 +1,63 @@
+"""No wrong answer gets full marks and no right one loses a point: every known answer, at several seeds."""
+
+import pytest
+
+from encoder_grader.accuracy.cases import answer_cells, cases, equivalent, equivalent_cases
+from encoder_grader.accuracy.judging import SEEDS, judged
+from encoder_grader.accuracy.mutants import mutants
+from encoder_grader.exercise import chapters, exercises
+
+EACH = [exercise.name for chapter in chapters() for exercise in exercises(chapter)]
+
+
+def outcomes(exercise, *kinds, seeds=SEEDS):
+    chapter = exercise.partition(".")[0]
+    return judged([case for case in cases(chapter) if case.exercise == exercise and case.kind in kinds], seeds)
+
+
+@pytest.mark.parametrize("exercise", EACH)
+def test_every_right_answer_gets_full_marks_and_lies_far_inside_the_tolerance(exercise):
+    for case, seed, outcome in outcomes(exercise, "right"):
+        assert outcome.full, f"{case}, seed {seed}: loses {sorted(outcome.failed)}"
+        assert not outcome.named - {""}
+        assert outcome.error < 0.1, f"{case}, seed {seed}: an error of {outcome.error:.2g} tolerances"
+
+
+@pytest.mark.parametrize("exercise", EACH)
+def test_every_misconception_loses_points_and_is_named_as_itself(exercise):
+    for case, seed, outcome in outcomes(exercise, "misconception"):
+        assert not outcome.full, f"{case}, seed {seed}"
+        assert outcome.named == {case.name}, f"{case}, seed {seed}: called {sorted(outcome.named)}"
+        assert outcome.margin > 10, f"{case}, seed {seed}: only {outcome.margin:.2g} tolerances away"
+
+
+@pytest.mark.parametrize("exercise", EACH)
+def test_every_other_wrong_answer_loses_points_by_a_clear_margin(exercise):
+    for case, seed, outcome in outcomes(exercise, "pair", "mistake"):
+        assert not outcome.full, f"{case}, seed {seed}"
+        assert outcome.margin > 10, f"{case}, seed {seed}: only {outcome.margin:.2g} tolerances away"
+        if case.lost:
+            assert outcome.failed == case.lost, f"{case}, seed {seed}"
+
+
+@pytest.mark.parametrize("exercise", EACH)
+def test_every_mutant_that_is_not_equivalent_loses_points(exercise):
+    for case, seed, outcome in outcomes(exercise, "mutant", seeds=SEEDS[:3]):
+        assert not outcome.full, f"{case}, seed {seed}"
+
+
+@pytest.mark.parametrize("exercise", EACH)
+def test_the_mutants_called_equivalent_exist_and_do_get_full_marks(exercise):
+    chapter, _, slug = exercise.partition(".")
+    entry = next(each for each in exercises(chapter) if each.name == exercise)
+    assert equivalent(entry).keys() <= mutants(answer_cells(chapter)[slug]).keys()
+    for case, seed, outcome in judged(equivalent_cases(entry), SEEDS[:3]):
+        assert outcome.full, f"{case}, seed {seed}: it loses {sorted(outcome.failed)}, so it is not equivalent"
+
+
+@pytest.mark.parametrize("exercise", EACH)
+def test_there_are_enough_answers_of_each_kind(exercise):
+    chapter = exercise.partition(".")[0]
+    kinds = [case.kind for case in cases(chapter) if case.exercise == exercise]
+    assert kinds.count("right") >= 5
+    assert kinds.count("misconception") + kinds.count("mistake") >= 5
