@@ -31,7 +31,6 @@ class Recording:
     records: list[dict] = field(default_factory=list)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     printed: str = ""
-    called: list[str] = field(default_factory=list)
 
 
 def collect(plan, namespace: dict) -> Recording:
@@ -49,9 +48,9 @@ def collect(plan, namespace: dict) -> Recording:
         for step in plan.steps:
             _set_defaults()  # an earlier step may have changed them
             with watch, torch.inference_mode(False), torch.enable_grad():
-                recording.records.append(runner.carry_out(step))
+                recording.records.append(runner.carry_out(step) | {"called": sorted(watch.called)})
+            watch.called.clear()
     recording.printed = out.text
-    recording.called = sorted(watch.called)
     return recording
 
 
@@ -98,7 +97,7 @@ class _Runner:
         record["changed"] = self.restore_inputs(step)
         if step["do"] == "load" and record["status"] != "ok":
             self.unloaded[step["module"]["ref"]] = number
-        for index in _all_refs(step):
+        for index in all_refs(step):
             if index in self.unloaded and step["do"] != "load":
                 record["unloaded"] = self.unloaded[number] = self.unloaded[index]
         return record
@@ -261,7 +260,7 @@ class _Runner:
     def restore_inputs(self, step: dict) -> list[str]:
         """The names of the inputs that this call changed in place; later steps get them as they were."""
         changed = []
-        for index in _all_refs(step) if step["do"] == "call" else ():
+        for index in all_refs(step) if step["do"] == "call" else ():
             source = self.plan.steps[index]
             if source["do"] == "tensor" and not _equal(self.results[index], self.plan.tensors[source["key"]]):
                 changed.append(source["key"])
@@ -355,7 +354,7 @@ def _refs(code: dict) -> list[int]:
     return [index for part in parts for index in _refs(part)]
 
 
-def _all_refs(step: dict) -> list[int]:
+def all_refs(step: dict) -> list[int]:
     """The earlier steps whose results this step uses."""
     return [index for code in step.values() if isinstance(code, dict) for index in _refs(code)]
 

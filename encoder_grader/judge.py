@@ -5,13 +5,12 @@ Runs in the grader's process. It sees an answer only as a `Recording`: numbers a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from encoder_grader.collect import Recording, collect
+from encoder_grader.collect import Recording, all_refs, collect
 from encoder_grader.differences import difference
 from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.plan import Plan
@@ -34,8 +33,9 @@ class Answers:
     """
 
     def __init__(self, plan: Plan, recording: Recording, like: Answers | None = None):
-        self.hidden, self.recording, self.like = plan.hidden, recording, like
+        self.plan, self.hidden, self.recording, self.like = plan, plan.hidden, recording, like
         self.notes: list[str] = []
+        self.read: set[int] = set()  # the steps whose results were asked for
         self.rounding = 0.0  # of the coarsest float type read so far
 
     def __getitem__(self, label: str) -> Any:
@@ -80,9 +80,26 @@ class Answers:
         """The names of the inputs that the call `label` changed in place."""
         return self._record(label).get("changed", [])
 
+    def built_ins(self, in_source: dict[str, set[str]]) -> set[str]:
+        """The built-ins called in the steps that were read and in those they build on.
+
+        Args:
+            in_source: for the learner's names, the built-ins that their source calls.
+        """
+        called, waiting, seen = set(), list(self.read), set()
+        while waiting:
+            number = waiting.pop()
+            if number not in seen:
+                seen.add(number)
+                step = self.plan.steps[number]
+                called |= {*self.recording.records[number].get("called", ()), *in_source.get(step.get("name"), ())}
+                waiting += all_refs(step)
+        return called
+
     def _record(self, label: str) -> dict:
-        for record in self.recording.records:
+        for number, record in enumerate(self.recording.records):
             if record["label"] == label:
+                self.read.add(number)
                 return record
         raise KeyError(f"no step of the plan is labelled {label!r}")
 
@@ -177,28 +194,30 @@ class Judge:
         self.reference = Answers(plan, collect(plan, exercise.reference))
         self._wrong: dict[str, Answers] = {}
 
-    def verdict(self, recording: Recording, built_ins: Iterable[str] = ()) -> Verdict:
+    def verdict(self, recording: Recording, in_source: dict[str, set[str]] | None = None) -> Verdict:
         """The verdict on what an answer did.
 
         Args:
             recording: of the plan, carried out on the answer.
-            built_ins: functions that the answer's source calls, beside those that were seen when it ran.
+            in_source: for the names that the exercise asks for, the built-ins that their source calls; those that were
+                called when it ran are in the recording.
         """
         answers = Answers(self.plan, recording, like=self.reference)
-        called = [name for name in self.exercise.forbidden if name in {*recording.called, *built_ins}]
         reasons: dict[str, str | None] = {}  # claim → why it does not hold
         judged: list[Claim] = []  # the claims that fail on their own account
         for claim in self.exercise.claims:
             waits = next((need for need in claim.needs if reasons[need] is not None), None)
-            if called:
-                reasons[claim.name] = f"your code calls `{called[0]}`, which this exercise asks you to write yourself"
-            elif waits:
+            if waits:
                 says = next(other.says for other in self.exercise.claims if other.name == waits)
                 reasons[claim.name] = f"counts once this holds: {says}"
-            else:
-                reasons[claim.name] = self.why_not(claim, answers)
-                if reasons[claim.name] is not None:
-                    judged.append(claim)
+                continue
+            reasons[claim.name] = self.why_not(claim, answers)
+            called = answers.built_ins(in_source or {})
+            called = [name for name in self.exercise.forbidden if name in called]
+            if called:
+                reasons[claim.name] = f"your code calls `{called[0]}`, which this exercise asks you to write yourself"
+            elif reasons[claim.name] is not None:
+                judged.append(claim)
         names = self._recognise(judged, answers) if judged else {}
         results, said, last = [], {}, None
         for claim in self.exercise.claims:
@@ -285,6 +304,7 @@ def _changed_inputs(recording: Recording) -> list[str]:
 def quantity_of(claim: Claim, answers: Answers) -> tuple[Any, float]:
     """What a claim is about, and the tolerance: at least the rounding of the float types it was computed from."""
     answers.rounding = 0.0
+    answers.read.clear()
     try:
         got = claim.quantity(answers)
     except CannotJudge:
