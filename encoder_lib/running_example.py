@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from encoder_lib.embedding import Vocabulary
+from encoder_lib.vocabulary import Vocabulary
 
 SENTENCES = ("the cat slept because it was tired", "the dog saw the cat")
 

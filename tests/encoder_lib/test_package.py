@@ -37,17 +37,18 @@ def imported_modules(path: Path) -> set[str]:
 @pytest.mark.parametrize("chapter", encoder_lib.CHAPTERS)
 def test_a_chapter_imports_only_earlier_chapters(chapter):
     earlier = encoder_lib.CHAPTERS[: encoder_lib.CHAPTERS.index(chapter)]
-    assert imported_modules(FOLDER / f"{chapter}.py") <= {"_checks", *earlier}
+    assert imported_modules(FOLDER / f"{chapter}.py") <= {"_checks", "vocabulary", *earlier}
 
 
-def test_the_checks_import_no_chapter_and_the_running_example_only_the_first():
+def test_what_comes_before_the_chapters_imports_none_of_them():
     assert imported_modules(FOLDER / "_checks.py") == set()
-    assert imported_modules(FOLDER / "running_example.py") == {"embedding"}
+    assert imported_modules(FOLDER / "vocabulary.py") == {"_checks"}
+    assert imported_modules(FOLDER / "running_example.py") == {"vocabulary"}
 
 
 def test_every_module_is_a_chapter_or_named_here():
     modules = {file.stem for file in FOLDER.glob("*.py")}
-    assert modules == {"__init__", "_checks", "running_example", *encoder_lib.CHAPTERS}
+    assert modules == {"__init__", "_checks", "vocabulary", "running_example", *encoder_lib.CHAPTERS}
 
 
 def test_importing_the_package_imports_no_module_of_it_and_not_torch():
@@ -63,7 +64,7 @@ def test_a_module_comes_when_it_is_used_and_brings_no_later_chapter():
         "assert encoder_lib.attention is sys.modules['encoder_lib.attention']\n"
         "assert positional_encoding is encoder_lib.positional_encoding\n"
         "loaded = {m for m in sys.modules if m.startswith('encoder_lib.')}\n"
-        "names = {'_checks', 'embedding', 'positional_encoding', 'attention'}\n"
+        "names = {'_checks', 'vocabulary', 'embedding', 'positional_encoding', 'attention'}\n"
         "assert loaded == {f'encoder_lib.{name}' for name in names}, loaded"
     )
 
