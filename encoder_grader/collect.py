@@ -9,6 +9,7 @@ import io
 import itertools
 import linecache
 import random
+import signal
 import sys
 import traceback
 from dataclasses import dataclass, field
@@ -33,8 +34,11 @@ class Recording:
     printed: str = ""
 
 
-def collect(plan, namespace: dict) -> Recording:
+def collect(plan, namespace: dict, seconds: float | None = None) -> Recording:
     """Carry out `plan` (its `steps`, `tensors`, `watch` and `given`) on the answers found in `namespace`.
+
+    With `seconds`, a step that takes longer is stopped: an error like any other. That needs the main thread of a
+    process on Linux or macOS.
 
     Never raises for what the learner's code does: an error becomes the record of its step, and the steps that need its
     result are recorded as blocked. Random states, default dtype and device, grad mode and the streams are as before
@@ -47,7 +51,7 @@ def collect(plan, namespace: dict) -> Recording:
     with clean_state(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         for step in plan.steps:
             _set_defaults()  # an earlier step may have changed them
-            with watch, torch.inference_mode(False), torch.enable_grad():
+            with watch, torch.inference_mode(False), torch.enable_grad(), _time_limit(seconds):
                 recording.records.append(runner.carry_out(step) | {"called": sorted(watch.called)})
             watch.called.clear()
     recording.printed = out.text
@@ -150,22 +154,11 @@ class _Runner:
         self.module(step).train(step["mode"])
 
     def do_load(self, step):
-        module, weights = self.module(step), self.decode(step["weights"])
-        if hasattr(module, "load_reference"):
-            module.load_reference({name: weight.clone() for name, weight in weights.items()})
-            return
-        own = dict(module.named_parameters(remove_duplicate=False))
-        shapes = [p.shape for p in own.values() if not nn.parameter.is_lazy(p)]
-        # a bias that is not there is as good as one of zeros
-        wanted = {n: w.shape for n, w in weights.items() if n in own or w.shape in shapes or w.any()}
-        parts = self.match_parameters(module, wanted)
-        with torch.no_grad():
-            for name, part in parts.items():
-                part.copy_(weights[name])
+        load_weights(self.module(step), self.decode(step["weights"]))
 
     def do_parameter(self, step):
         module, name = self.module(step), step["name"]
-        return self.match_parameters(module, {name: step["shape"]})[name]
+        return match_parameters(module, {name: step["shape"]})[name]
 
     def do_gradient(self, step):
         wrt = self.decode(step["wrt"])
@@ -227,35 +220,6 @@ class _Runner:
         if not isinstance(module, nn.Module):
             raise Fault("module", f"{step['says']}: it is {_kind(module)}, but should be an nn.Module")
         return module
-
-    def match_parameters(self, module: nn.Module, shapes: dict) -> dict[str, Tensor]:
-        """The module's own tensor for each stated name: by name, else by shape where only one has it."""
-        parameters = dict(module.named_parameters(remove_duplicate=False))
-        own = parameters | dict(module.named_buffers())
-        kind, found = type(module).__name__, {}
-        for name, shape in shapes.items():
-            if name in own:
-                if nn.parameter.is_lazy(own[name]):
-                    own[name].materialize(shape)
-                if own[name].shape != torch.Size(shape):
-                    sizes = f"{tuple(own[name].shape)}, but should have {tuple(shape)}"
-                    raise Fault("parameters", f"the parameter `{name}` of your {kind} has shape {sizes}")
-                found[name] = own[name]
-                continue
-            alike = []
-            for some in (parameters, own):  # a buffer only where no parameter fits
-                spare = {id(tensor): tensor for other, tensor in some.items() if other not in shapes}
-                alike = alike or [tensor for tensor in spare.values() if tensor.shape == torch.Size(shape)]
-            if len(alike) != 1 or sum(torch.Size(s) == torch.Size(shape) for s in shapes.values()) > 1:
-                holds = ", ".join(f"`{other}` {tuple(tensor.shape)}" for other, tensor in list(own.items())[:12])
-                raise Fault(
-                    "parameters",
-                    f"your {kind} has no parameter `{name}`; it has {holds or 'none at all'}. "
-                    "Use the names that the exercise states, or write a method `load_reference(self, weights)` that "
-                    "puts each tensor of this dict where your module keeps it",
-                )
-            found[name] = alike[0]
-        return found
 
     def restore_inputs(self, step: dict) -> list[str]:
         """The names of the inputs that this call changed in place; later steps get them as they were."""
@@ -332,6 +296,51 @@ class _Runner:
             return fact | {"dtype": str(copy.dtype).removeprefix("torch."), "device": value.device.type}
 
 
+def load_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Put `weights` into a module: by its own `load_reference`, else by name, else by unambiguous shape."""
+    if hasattr(module, "load_reference"):
+        module.load_reference({name: weight.clone() for name, weight in weights.items()})
+        return
+    own = dict(module.named_parameters(remove_duplicate=False))
+    shapes = [p.shape for p in own.values() if not nn.parameter.is_lazy(p)]
+    # a bias that is not there is as good as one of zeros
+    wanted = {n: w.shape for n, w in weights.items() if n in own or w.shape in shapes or w.any()}
+    parts = match_parameters(module, wanted)
+    with torch.no_grad():
+        for name, part in parts.items():
+            part.copy_(weights[name])
+
+
+def match_parameters(module: nn.Module, shapes: dict) -> dict[str, Tensor]:
+    """The module's own tensor for each stated name: by name, else by shape where only one has it."""
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    own = parameters | dict(module.named_buffers())
+    kind, found = type(module).__name__, {}
+    for name, shape in shapes.items():
+        if name in own:
+            if nn.parameter.is_lazy(own[name]):
+                own[name].materialize(shape)
+            if own[name].shape != torch.Size(shape):
+                sizes = f"{tuple(own[name].shape)}, but should have {tuple(shape)}"
+                raise Fault("parameters", f"the parameter `{name}` of your {kind} has shape {sizes}")
+            found[name] = own[name]
+            continue
+        alike = []
+        for some in (parameters, own):  # a buffer only where no parameter fits
+            spare = {id(tensor): tensor for other, tensor in some.items() if other not in shapes}
+            alike = alike or [tensor for tensor in spare.values() if tensor.shape == torch.Size(shape)]
+        if len(alike) != 1 or sum(torch.Size(s) == torch.Size(shape) for s in shapes.values()) > 1:
+            holds = ", ".join(f"`{other}` {tuple(tensor.shape)}" for other, tensor in list(own.items())[:12])
+            raise Fault(
+                "parameters",
+                f"your {kind} has no parameter `{name}`; it has {holds or 'none at all'}. "
+                "Use the names that the exercise states, or write a method `load_reference(self, weights)` that "
+                "puts each tensor of this dict where your module keeps it",
+            )
+        found[name] = alike[0]
+    return found
+
+
 def _kind(value) -> str:
     """What a value is, in words."""
     if value is None:
@@ -379,6 +388,29 @@ def _message(error: BaseException) -> str:
 def _text(text: str) -> str:
     """A text of the learner's, in bounded length and in characters that can be written anywhere."""
     return str.__str__(text)[:MAX_TEXT].encode("utf-8", "replace").decode("utf-8")
+
+
+class TooSlow(BaseException):
+    """Not an Exception, so that a learner's `except Exception` does not catch it by chance."""
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float | None):
+    """Raise TooSlow in the code inside once the time is up, and again each second while it goes on."""
+    if seconds is None:
+        yield
+        return
+
+    def stop(*_):
+        raise TooSlow(f"it ran for more than {seconds:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class _Watch(TorchFunctionMode):
