@@ -45,13 +45,13 @@ def collect(plan, namespace: dict, seconds: float | None = None) -> Recording:
     when it returns.
     """
     recording = Recording()
-    runner = _Runner(plan, namespace, recording)
+    runner = _Runner(plan, namespace, recording, seconds)
     out = _BoundedText()
     watch = _Watch(plan.watch)
     with clean_state(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         for step in plan.steps:
             _set_defaults()  # an earlier step may have changed them
-            with watch, torch.inference_mode(False), torch.enable_grad(), _time_limit(seconds):
+            with watch, torch.inference_mode(False), torch.enable_grad():
                 recording.records.append(runner.carry_out(step) | {"called": sorted(watch.called)})
             watch.called.clear()
     recording.printed = out.text
@@ -72,8 +72,8 @@ class _Blocked(Exception):
 
 
 class _Runner:
-    def __init__(self, plan, namespace: dict, recording: Recording):
-        self.plan, self.namespace, self.recording = plan, namespace, recording
+    def __init__(self, plan, namespace: dict, recording: Recording, seconds: float | None):
+        self.plan, self.namespace, self.recording, self.seconds = plan, namespace, recording, seconds
         self.results: list = []  # the value of each step, or a _Blocked
         self.unloaded: dict[int, int] = {}  # step → the failed load that its result hangs on
         self.parts = self.numbers = 0  # kept so far
@@ -83,9 +83,10 @@ class _Runner:
         number = len(self.results)
         record = {"label": step["label"], "says": step["says"], "status": "ok"}
         try:
-            value = getattr(self, "do_" + step["do"])(step)
-            if step["label"] is not None:
-                record["value"] = self.describe(value, step["label"])
+            with _time_limit(self.seconds):
+                value = getattr(self, "do_" + step["do"])(step)
+                if step["label"] is not None:
+                    record["value"] = self.describe(value, step["label"])
         except _Blocked as blocked:
             record |= {"status": "blocked", "by": blocked.step}
             value = blocked
@@ -401,14 +402,18 @@ def _time_limit(seconds: float | None):
         yield
         return
 
+    inside = True
+
     def stop(*_):
-        raise TooSlow(f"it ran for more than {seconds:g} seconds")
+        if inside:
+            raise TooSlow(f"it ran for more than {seconds:g} seconds")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds, 1)
     try:
         yield
     finally:
+        inside = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
