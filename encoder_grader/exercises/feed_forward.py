@@ -27,15 +27,16 @@ def _both(label: str):
     return lambda a: (a[label], a[f"other_{label}"])
 
 
-def _errors(right: str, wrong: str, word: str):
-    """The errors of a call that fits (none) and of one that does not, and whether the message names the bad value."""
-    return lambda a: (a.raises(right), a.raises(wrong), a.mentions(wrong, word))
+def _errors(right: str, **wrong: str):
+    """The errors of a call that fits (none) and of those that do not, and whether their message names the bad value."""
+    return lambda a: (a.raises(right), tuple((a.raises(label), a.mentions(label, wrong[label])) for label in wrong))
 
 
 def _other_error(raised: tuple) -> str:
-    fitting, error, named = raised
+    fitting, others = raised
     if fitting:
         return f"your code raises {fitting} for a value that is allowed"
+    error, named = next(other for other in others if other != ("ValueError", True))
     if error == "ValueError" and not named:
         return "your message does not name the value that is not allowed"
     return f"your code raises {error}" if error else "your code raises no error"
@@ -75,7 +76,7 @@ def _two_maps_challenge(seed: int) -> Plan:
             refs["x"] = plan.tensor(f"{name} x moved", moved)
             plan.call("feed_forward", *refs.values(), label=f"{name} moved")
 
-    for other, batch, seq in (("", 2, 3), ("other_", 4, 5)):
+    for other, batch, seq in (("", 2, 3), ("other_", 1, 5)):
         d_model, d_ff = pick(draw, 6, 8), pick(draw, 10, 13)
         same = torch.randn(batch, 1, d_model, generator=draw).expand(-1, seq, -1)  # all positions alike
         square = (torch.rand(batch, 1, d_ff, generator=draw) + 0.5).expand(-1, seq, -1)
@@ -227,11 +228,12 @@ def _gelu_challenge(seed: int) -> Plan:
         # within ±3 the two forms differ by more than the tolerance, and all of it is reached
         points = torch.linspace(-3, 3, rows * 6) + torch.rand(rows * 6, generator=draw) / 20
         points[0] = 0.0
-        x = points[torch.randperm(rows * 6, generator=draw)].reshape(2, rows, 3)
+        x = points[torch.randperm(rows * 6, generator=draw)]
+        x = x if other else x.reshape(2, rows, 3)
         plan.call("gelu", plan.tensor(f"{other}x", x), label=f"{other}exact")
         plan.call("gelu", plan.tensor(f"{other}x_tanh", x), approximate="tanh", label=f"{other}tanh")
         plan.call("gelu_derivative", plan.tensor(f"{other}x_slope", x), label=f"{other}slope")
-    plan.call("gelu", plan.tensor("x_none", points), approximate="none", label="none")
+    plan.call("gelu", plan.tensor("x_none", points.reshape(rows, 6)), approximate="none", label="none")
     plan.call("gelu", plan.tensor("x_unknown", points), approximate=UNKNOWN_FORM, label="unknown")
     return plan
 
@@ -239,15 +241,17 @@ def _gelu_challenge(seed: int) -> Plan:
 ROOT_2_PI = math.sqrt(2 / math.pi)
 
 
-def _gelus(exact=None, tanh=None, slope=None) -> dict:
+def _gelus(exact=None, tanh=None, slope=None, unnamed=False) -> dict:
     """GELU with one of its parts replaced."""
     wrong = {"none": exact, "tanh": tanh}
 
     def form(x: Tensor, approximate: str = "none") -> Tensor:
+        if unnamed and approximate not in wrong:
+            raise ValueError("unknown form")
         change = wrong.get(approximate)
         return change(x) if change else gelu(x, approximate)
 
-    return ({"gelu": form} if exact or tanh else {}) | ({"gelu_derivative": slope} if slope else {})
+    return ({"gelu": form} if exact or tanh or unnamed else {}) | ({"gelu_derivative": slope} if slope else {})
 
 
 def _tanh_form(inner, coefficient=ROOT_2_PI):
@@ -277,7 +281,7 @@ GELU = Exercise(
             "unknown",
             1,
             "another `approximate` raises a ValueError that names it",
-            _errors("exact", "unknown", UNKNOWN_FORM),
+            _errors("exact", unknown=UNKNOWN_FORM),
             reason=_other_error,
         ),
     ),
@@ -363,9 +367,21 @@ GELU = Exercise(
         ),
         Misconception(
             "unknown_is_exact",
-            "any other `approximate` silently gives one of the two forms",
+            "your function takes any other `approximate` without an error",
             WRONG,
             {"gelu": lambda x, approximate="none": gelu(x, approximate if approximate == "tanh" else "none")},
+        ),
+        Misconception(
+            "key_error",
+            "looking the form up in a dict raises a KeyError: a ValueError is asked for",
+            WRONG,
+            {"gelu": lambda x, approximate="none": {"none": gelu(x), "tanh": gelu(x, "tanh")}[approximate]},
+        ),
+        Misconception(
+            "unnamed",
+            "your ValueError does not say which `approximate` it got",
+            WRONG,
+            _gelus(unnamed=True),
         ),
     ),
 )
@@ -385,7 +401,7 @@ def _module_challenge(seed: int) -> Plan:
             "linear_2.bias": torch.randn(d_model, generator=draw),
         }
 
-    for other, batch, seq in (("", 2, 3), ("other_", 3, 5)):
+    for other, batch, seq in (("", 2, 3), ("other_", 1, 5)):
         d_model, d_ff = pick(draw, 4, 8), pick(draw, 10, 15)
         x = torch.randn(batch, seq, d_model, generator=draw)
         for activation, keywords in {
@@ -415,43 +431,85 @@ def _module_challenge(seed: int) -> Plan:
             plan.load(network, mixing)
             plan.train(network, training)
             name = f"{kind} {activation}"
-            plan.call(network, plan.tensor(f"ones, {name}", ones[: 1 if kind == "clean" else None]), label=name)
+            x_ones = plan.tensor(f"ones, {name}", ones[: 1 if kind == "clean" else None])
+            plan.call(network, x_ones, label=name)
+            if kind == "trained":
+                plan.call(network, x_ones, label=f"again {activation}")
+    plan.seed(seed)
+    network = plan.call("FeedForward", width, width)
+    plan.load(network, mixing)
+    plan.call(network, plan.tensor("ones, by default", ones), label="by default")
 
     fine = plan.call("FeedForward", d_model, d_ff, dropout=0.1, activation="gelu", label=None)
     plan.attribute(fine, "training", label="fine")
-    plan.call("FeedForward", d_model, d_ff, activation=UNKNOWN_ACTIVATION, label="unknown")
+    for label, name in UNKNOWN_ACTIVATIONS.items():
+        plan.call("FeedForward", d_model, d_ff, activation=name, label=label)
     fresh = plan.call("FeedForward", d_model, d_ff)
-    output = plan.call(fresh, plan.tensor("x_fresh", x))
-    plan.reached(output, torch.randn(x.shape, generator=draw), fresh, label="reached")
+    upstream = torch.randn(x.shape, generator=draw)
+    plan.reached(plan.call(fresh, plan.tensor("x_fresh", x)), upstream, fresh, label="reached")
+    learning_x = plan.tensor("x_learning", x, requires_grad=True)
+    plan.gradient(plan.call(fresh, learning_x), upstream, learning_x, label="x reached")
+    plan.learned(fresh, label="learned")
+    plan.hidden["weights"] = 2 * d_model * d_ff
     return plan
 
 
 def _dropped(a: Answers) -> tuple:
-    """For each activation: the output's values, the share of hidden entries that stay, and whether evaluation differs.
+    """For each activation: what has the same mask, the output's values, the share that stays, and whether evaluation
+    differs; then the share that stays by default.
 
     An output is the sum of one hidden entry and half of its neighbour, each of them 1 without dropout.
     """
     facts = []
     for activation in ("relu", "gelu"):
-        clean, output, still = (a[f"{kind} {activation}"] for kind in ("clean", "trained", "still"))
+        clean, output, again, still = (a[f"{kind} {activation}"] for kind in ("clean", "trained", "again", "still"))
+        varies = bool((still - clean[:1, :1]).abs().max() > 1e-4 * clean.abs().max())
+        if alike := _alike(output, again):  # what its few draws gave is a matter of chance
+            facts.append((alike, "", 0.0, varies))
+            continue
         output = output / (clean.mean() / 1.5 if clean.any() else 1.0)
         values = [f"{abs(value):.2f}" for value in output.unique().tolist()]
         values = list(dict.fromkeys(values))
-        stay = (output > 0.75 * output.max() / 1.5).double().mean().item()
-        varies = bool((still - clean[:1, :1]).abs().max() > 1e-4 * clean.abs().max())
-        facts.append((", ".join(values[:9]), round(stay, 1), varies))
-    return tuple(facts)
+        facts.append(("", ", ".join(values[:9]), _share_that_stays(output), varies))
+    return *facts, _share_that_stays(a["by default"])
+
+
+def _share_that_stays(output: Tensor) -> float:
+    return round((output > 0.75 * output.max() / 1.5).double().mean().item(), 1)
+
+
+def _alike(output: Tensor, again: Tensor) -> str:
+    """Where the same entries were dropped though each should have been drawn by itself; empty where nothing was."""
+    close = 1e-4 * output.abs().max()
+    others = {"position": output[:, :1], "sequence": output[:1], "call": again}
+    if not (output - output.mean()).abs().max() > close:
+        return ""
+    return next((name for name, other in others.items() if (output - other).abs().max() <= close), "")
 
 
 def _dropped_in_words(facts: tuple) -> str:
-    values, stay, varies = facts[1]
-    words = f"in a network whose outputs are 1 + ½, from two hidden entries, training gives {values}"
+    alike, values, _, varies = next((fact for fact in facts[1::-1] if fact[0] or fact[3]), facts[1])
+    if alike:
+        words = f"in training, every {alike} has the same entries dropped"
+    else:
+        words = f"in a network whose outputs are 1 + ½, from two hidden entries, training gives {values}"
+        words += f"; made without the argument `dropout`, it keeps a share of {facts[2]} of its hidden entries"
     return words + ("; in evaluation, too, the output is not that without dropout" if varies else "")
 
 
-def _all_reached(a: Answers) -> bool:
-    reached = a["reached"]
-    return len(reached) >= 2 and all(reached.values())
+def _reached(a: Answers) -> tuple:
+    """The weights that no gradient reaches, whether there is a number that learns for each of both maps' weights, and
+    whether x is reached.
+    """
+    lost = ", ".join(f"`{name}`" for name, arrived in a["reached"].items() if not arrived)
+    return lost, a["learned"] >= a.hidden["weights"], bool(a["x reached"].any())
+
+
+def _reached_in_words(facts: tuple) -> str:
+    lost, enough, x = facts
+    if lost:
+        return f"no gradient arrives at {lost}"
+    return "no gradient comes back to x" if enough else "not all of your weights are parameters that learn"
 
 
 class _Network(nn.Module):
@@ -518,11 +576,15 @@ def _unscaled(x: Tensor, p: float, training: bool) -> Tensor:
     return x * (torch.rand_like(x) >= p) if training else x
 
 
+def _one_mask(x: Tensor, p: float, training: bool) -> Tensor:
+    return x * nn.functional.dropout(torch.ones(x.shape[-1]), p, training)
+
+
 def _keep_probability(x: Tensor, p: float, training: bool) -> Tensor:
     return nn.functional.dropout(x, 1 - p, training) if p else x
 
 
-UNKNOWN_ACTIVATION = "swish"
+UNKNOWN_ACTIVATIONS = {"unknown": "swish", "unknown_here": "elu"}  # torch knows the second, and "relu" contains it
 
 MODULE = Exercise(
     name="feed_forward.module",
@@ -549,15 +611,15 @@ MODULE = Exercise(
             "unknown",
             1,
             "an unknown activation raises a ValueError that names it",
-            _errors("fine", "unknown", UNKNOWN_ACTIVATION),
+            _errors("fine", **UNKNOWN_ACTIVATIONS),
             reason=_other_error,
         ),
         Claim(
             "gradients",
             1,
-            "gradients reach both weights",
-            _all_reached,
-            reason=lambda _: "a weight has no part in the output",
+            "gradients reach both weights, and x",
+            _reached,
+            reason=_reached_in_words,
         ),
     ),
     misconceptions=(
@@ -649,6 +711,12 @@ MODULE = Exercise(
             _network(drop=_unscaled),
         ),
         Misconception(
+            "one_mask",
+            "your dropout draws one mask for all positions: each hidden entry of each position has a chance of its own",
+            DROPOUT,
+            _network(drop=_one_mask),
+        ),
+        Misconception(
             "keep_probability",
             "you took `dropout` for the share that stays: it is the share that is dropped",
             DROPOUT,
@@ -663,7 +731,7 @@ MODULE = Exercise(
         Misconception("detached", "your output is cut off from the maps' weights", MAPS, _network(frozen=True)),
         Misconception(
             "unknown_is_relu",
-            "an unknown activation is silently taken for another one",
+            "your module can be made with an unknown activation, without an error",
             WRONG,
             _network(lenient=torch.relu),
         ),
@@ -987,7 +1055,7 @@ def _counts_challenge(seed: int) -> Plan:
     for name in ("paper_attention", "paper_feed_forward"):
         plan.name(name, label=name)
     for other in ("", "other_"):
-        batch, seq, d_model = pick(draw, 2, 5), pick(draw, 20, 60), 8 * pick(draw, 3, 9)
+        batch, seq, d_model = pick(draw, 2, 5), 2 * pick(draw, 10, 30) + 1, 8 * pick(draw, 3, 9)  # no two are equal
         d_ff = d_model * 3 + pick(draw, 1, 9)
         plan.call("attention_parameters", d_model, label=f"{other}attention parameters")
         plan.call("feed_forward_parameters", d_model, d_ff, label=f"{other}network parameters")
