@@ -1,0 +1,52 @@
+"""The kernel of a caged notebook: ipykernel, on sockets that the grader made and this process inherits.
+
+So no folder of the host has to be open for writing. Runs as `python -s -P kernel.py CONNECTION_FILE LISTENERS`, where
+LISTENERS is JSON: the address of each channel → the number of its listening socket.
+"""
+
+import json
+import os
+import sys
+
+
+def forget_editable_installs() -> None:
+    """Import only what lies in Python's own folders and in the course's: an editable install leads elsewhere."""
+    prefixes = (sys.prefix, sys.base_prefix, *os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:] = [place for place in sys.path if place.startswith(tuple(filter(None, prefixes)))]
+    sys.path.append(os.getcwd())  # a module that a cell wrote, last: it shadows nothing
+    for hooks in (sys.meta_path, sys.path_hooks):
+        hooks[:] = [hook for hook in hooks if not str(getattr(hook, "__module__", "")).startswith("__editable__")]
+
+
+def take_listeners(listeners: dict[str, int]) -> None:
+    """Let a ZeroMQ socket that binds to one of these addresses take the socket that already listens there."""
+    import zmq
+
+    plain_bind = zmq.Socket.bind
+
+    def bind(self, address):
+        if address in listeners:
+            number = listeners.pop(address)
+            os.set_inheritable(number, False)
+            self.setsockopt(zmq.USE_FD, number)
+        if not listeners:
+            zmq.Socket.bind = plain_bind
+        return plain_bind(self, address)
+
+    zmq.Socket.bind = bind
+
+
+def main(connection_file: str, listeners: dict[str, int]) -> None:
+    forget_editable_installs()
+    take_listeners(listeners)
+    from ipykernel.kernelapp import IPKernelApp
+
+    sys.argv[1:] = []
+    app = IPKernelApp.instance()
+    app.initialize(["-f", connection_file, "--HistoryManager.enabled=False"])
+    app.debug_shell_socket.close()  # for a debugger; it would look for the shell's address on the host for ever
+    app.start()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], json.loads(sys.argv[2]))

