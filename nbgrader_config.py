@@ -9,5 +9,16 @@ c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedb
 
 # A test cell that was deleted comes back, and is run.
 c.OverwriteCells.add_missing_cells = True
-# Seconds for one cell: an endless loop ends here.
+# nbgrader's own list, with our Execute in the place of its own: cells run in a cage, and checks are judged outside it.
+c.Autograde.autograde_preprocessors = [
+    "encoder_grader.execute.Execute",
+    "nbgrader.preprocessors.IgnorePattern",
+    "nbconvert.preprocessors.ClearMetadataPreprocessor",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+# Seconds for one cell, and for a whole notebook: an endless loop ends here.
 c.Execute.timeout = 60
+c.Execute.total_timeout = 600
