@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from encoder_grader.cage import mounts, seccomp
 from encoder_grader.cage.errors import CannotCage
@@ -24,7 +25,6 @@ from encoder_grader.cage.processes import InCage, InMemory
 from encoder_grader.cage.watch import Run
 
 PATIENCE = 20  # seconds for the cage to stand: far more than it takes
-PERIOD = 0.1  # seconds between two looks of the watchdog
 # Who sets the cage up: root; root as another user, where root may not mount; a user, in a user namespace.
 ROOT, DROPPED, USER = "root", "dropped", "user"
 
@@ -46,6 +46,7 @@ class Cage(KernelHost):
 
     exchange_inside = mounts.EXCHANGE
     own_inside = mounts.OWN
+    period = 0.1  # seconds between two looks of the watchdog
 
     def __init__(
         self,
@@ -115,26 +116,23 @@ class Cage(KernelHost):
         return process
 
     def meet(self, process: subprocess.Popen, outside: socket.socket, stderr: int) -> Run:
-        """Wait for the launcher's report, and begin to watch."""
-        outside.settimeout(PATIENCE)
-        try:
-            report, ancillary, _, _ = outside.recvmsg(4096, socket.CMSG_SPACE(12) + socket.CMSG_SPACE(64))
-        except TimeoutError:
-            report, ancillary = b"", []
-        parts = {kind: data for _, kind, data in ancillary}
-        folders = [number for (number,) in struct.iter_unpack("i", parts.get(socket.SCM_RIGHTS, b""))]
-        # who sent it, as the system says: numbers of the host
-        kernel, user, group = struct.unpack("3i", parts.get(socket.SCM_CREDENTIALS, bytes(12)))
-        left = json.loads(report)["left"] if report else None
-        if left is None or left or (self.user and (user, group) != (self.user, self.user)):
-            process.kill()
-            process.wait()
-            for folder in folders:
-                os.close(folder)
-            os.set_blocking(stderr, False)
-            raise CannotCage(cause(left, user, stderr))
-        proc, *places = folders
-        return Run(process, InCage(kernel, proc), list(map(InMemory, places)), self.limits, stderr, PERIOD)
+        """Wait for the launcher's report, begin to watch, and let it go on."""
+        folders, left, sender = receive(outside)
+        if left == [] and self.user in (None, sender.user):
+            try:
+                proc, *places = folders
+                run = Run(
+                    process, InCage(sender.process, proc), list(map(InMemory, places)), self.limits, stderr, self.period
+                )
+                outside.send(b"!")
+                return run
+            except OSError as error:  # before Linux 5.3
+                left = [f"a process that cannot be watched ({error.strerror})"]
+        process.kill()
+        process.wait()
+        for folder in folders:
+            os.close(folder)
+        raise CannotCage(cause(left, sender.user, stderr))
 
     def user_arguments(self) -> list[str]:
         """Root sets the cage up, and the launcher keeps what it needs to leave root; another user maps itself."""
@@ -159,6 +157,27 @@ class Cage(KernelHost):
     def environment(self) -> dict[str, str]:
         path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
         return environment(mounts.HOME, mounts.COURSE, mounts.EXCHANGE, path)
+
+
+class Sender(NamedTuple):
+    """Who sent a message, as the system says: numbers of the host."""
+
+    process: int
+    user: int
+    group: int
+
+
+def receive(outside: socket.socket) -> tuple[list[int], list[str] | None, Sender]:
+    """The launcher's report: open folders, what is left of root (None: it said nothing), and who it is."""
+    outside.settimeout(PATIENCE)
+    try:
+        report, ancillary, _, _ = outside.recvmsg(4096, socket.CMSG_SPACE(12) + socket.CMSG_SPACE(64))
+    except TimeoutError:
+        report, ancillary = b"", []
+    parts = {kind: data for _, kind, data in ancillary}
+    folders = [number for (number,) in struct.iter_unpack("i", parts.get(socket.SCM_RIGHTS, b""))]
+    sender = Sender(*struct.unpack("3i", parts.get(socket.SCM_CREDENTIALS, bytes(12))))
+    return folders, json.loads(report)["left"] if report else None, sender
 
 
 def rlimits(limits: Limits) -> dict[str, tuple[int, int]]:
@@ -190,6 +209,7 @@ def cause(left: list[str] | None, user: int, stderr: int) -> str:
         return f"the first program in the cage cannot give up its rights: {', '.join(left)} is left."
     if left is not None:
         return f"the first program in the cage runs as user {user}."
+    os.set_blocking(stderr, False)
     try:
         return explain(os.read(stderr, 65536).decode(errors="replace"))
     except BlockingIOError:

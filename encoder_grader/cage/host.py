@@ -54,7 +54,7 @@ class KernelHost:
         self._finish = weakref.finalize(self, self._held.close)
         for name in ("own", "course", "exchange"):
             (self.folder / name).mkdir()
-        for program in ("launch.py", "kernel.py"):
+        for program in ("launch.py", "kernel.py", "probe.py"):
             shutil.copyfile(HERE / program, self.folder / "own" / program)
         copy_course(course or {}, self.folder / "course")
 

@@ -13,13 +13,12 @@ from encoder_grader.cage.limits import Limits
 from encoder_grader.cage.processes import Family, OnDisk
 from encoder_grader.cage.watch import Run
 
-PERIOD = 0.5  # seconds between two looks: each reads the whole table of processes
-
 
 class NoCage(KernelHost):
     """The interface of Cage without its walls: a temporary folder, the limits, and everything ended afterwards."""
 
     way = "no cage"
+    period = 0.5  # seconds between two looks: each reads the whole table of processes
 
     def __init__(
         self, course: dict[str, Path] | None = None, limits: Limits | None = None, folder: Path | None = None
@@ -45,7 +44,7 @@ class NoCage(KernelHost):
             finally:
                 os.close(stderr)
         family = Family(process.pid, ("EXCHANGE", str(self.exchange)))
-        self._held.run = Run(process, family, [OnDisk(home)], self.limits, listening, PERIOD)
+        self._held.run = Run(process, family, [OnDisk(home)], self.limits, listening, self.period)
         return process
 
     def environment(self, home: Path) -> dict[str, str]:
