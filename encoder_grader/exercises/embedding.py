@@ -43,16 +43,26 @@ def _one_hot_challenge(seed: int) -> Plan:
         plan.call("one_hot", ids, vocab_size, label=f"{other}one_hot")
         plan.call("lookup_by_product", ids, table, label=f"{other}lookup")
         plan.call("table_gradient", ids, upstream, vocab_size, label=f"{other}gradient")
+    vocab_size, d_model, seq = pick(draw, 5, 9), pick(draw, 3, 7), pick(draw, 3, 5)
+    ids = plan.tensor("lone_ids", torch.randint(vocab_size, (1, seq), generator=draw))
+    table = plan.tensor("lone_table", torch.randn(vocab_size, d_model, generator=draw))
+    upstream = plan.tensor("lone_upstream", torch.randn(1, seq, d_model, generator=draw))
+    plan.call("one_hot", ids, vocab_size, label="lone_one_hot")
+    plan.call("lookup_by_product", ids, table, label="lone_lookup")
+    plan.call("table_gradient", ids, upstream, vocab_size, label="lone_gradient")
     return plan
 
 
-def _both(label: str):
-    """The quantity of two calls: the second has other sizes, and shows what the first one left behind."""
-    return lambda a: (a[label], a[f"other_{label}"])
+def _each(label: str):
+    """The quantity of three calls: the second has other sizes, and shows what the first one left behind.
+
+    The third has a batch of one.
+    """
+    return lambda a: (a[label], a[f"other_{label}"], a[f"lone_{label}"])
 
 
 def _used_rows(a: Answers) -> tuple:
-    return tuple(gradient.abs().sum(-1) > 0 for gradient in _both("gradient")(a))
+    return tuple(gradient.abs().sum(-1) > 0 for gradient in _each("gradient")(a))
 
 
 def _through(hot) -> dict:
@@ -93,10 +103,10 @@ ONE_HOT_LOOKUP = Exercise(
             "one_hot",
             1,
             "`one_hot` has a single 1 for each id, in that id's column",
-            _both("one_hot"),
+            _each("one_hot"),
             picture=lambda a: a["one_hot"][0],
         ),
-        Claim("product", 1, "the product with the table gives each id its row", _both("lookup")),
+        Claim("product", 1, "the product with the table gives each id its row", _each("lookup")),
         Claim(
             "unused", 1, "in the table's gradient the rows of used ids, and only these, differ from zero", _used_rows
         ),
@@ -104,7 +114,7 @@ ONE_HOT_LOOKUP = Exercise(
             "summed",
             1,
             "a row that is used several times gets the sum of the gradients above it",
-            _both("gradient"),
+            _each("gradient"),
         ),
     ),
     misconceptions=(
@@ -118,6 +128,12 @@ ONE_HOT_LOOKUP = Exercise(
             "shifted",
             "your 1 stands one column after the id: ids count from 0",
             "“Lookup as a product” in chapter 1",
+            _through(lambda ids, vocab_size: one_hot(ids + 1, vocab_size)),
+        ),
+        Misconception(
+            "shifted_around",
+            "your 1 stands one column after the id, and the last id's in the first column: ids count from 0",
+            "“Lookup as a product” in chapter 1",
             _through(lambda ids, vocab_size: one_hot((ids + 1) % vocab_size, vocab_size)),
         ),
         Misconception(
@@ -125,6 +141,12 @@ ONE_HOT_LOOKUP = Exercise(
             "your 1 stands one column before the id: ids count from 0",
             "“Lookup as a product” in chapter 1",
             _through(lambda ids, vocab_size: one_hot(ids - 1, vocab_size)),
+        ),
+        Misconception(
+            "counted_from_1_around",
+            "your 1 stands one column before the id, and id 0's in the last column: ids count from 0",
+            "“Lookup as a product” in chapter 1",
+            _through(lambda ids, vocab_size: torch.eye(vocab_size)[ids - 1]),
         ),
         Misconception(
             "last_use",
@@ -185,8 +207,9 @@ def _token_challenge(seed: int) -> Plan:
         plan.call(fresh, every, label=f"{kind} output")
         plan.gradient(plan.call(fresh, padded_ids), upstream, weight, label=f"{kind} gradient")
     unpadded = plan.call("TokenEmbedding", vocab_size, d_model)
-    plan.parameter(unpadded, "embedding.weight", (vocab_size, d_model), label="unpadded weight")
+    weight = plan.parameter(unpadded, "embedding.weight", (vocab_size, d_model), label="unpadded weight")
     plan.call(unpadded, every, label="unpadded output")
+    plan.gradient(plan.call(unpadded, ids), upstream, weight, label="unpadded gradient")
     return plan
 
 
@@ -333,7 +356,7 @@ TOKEN_EMBEDDING = Exercise(
             "padding_learns_nothing",
             1,
             "the padding row gets no gradient, and the rows of the words do",
-            lambda a: (_used(a, "fresh gradient"), _used(a, "pad 0 gradient")),
+            lambda a: (_used(a, "fresh gradient"), _used(a, "pad 0 gradient"), _used(a, "unpadded gradient")),
         ),
     ),
     misconceptions=(
@@ -375,7 +398,8 @@ TOKEN_EMBEDDING = Exercise(
         ),
         Misconception(
             "padding_overwritten",
-            "drawing the weights anew overwrote the zeros that nn.Embedding had put into the padding row",
+            "the padding row does not start as zero: perhaps drawing the weights anew overwrote the zeros that "
+            "nn.Embedding had put into it",
             "“What goes wrong” in chapter 1",
             _tokens(rezero=False),
         ),
@@ -393,7 +417,8 @@ TOKEN_EMBEDDING = Exercise(
         ),
         Misconception(
             "padding_0_ignored",
-            "`pad_id=0` changes nothing in your module: 0 counts as false, so ask whether `pad_id is None`",
+            "with `pad_id=0` your module has no padding, with another it has: 0 counts as false, so ask whether "
+            "`pad_id is None`",
             "“Padding” in chapter 1",
             _tokens(ignore_0=True),
         ),
@@ -412,12 +437,14 @@ TOKEN_EMBEDDING = Exercise(
 def _patches_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan(watch=PATCHES_BUILT_INS)
-    patch_size, channels, rows = 2 * pick(draw, 1, 3), pick(draw, 2, 4), pick(draw, 2, 3)
+    patch_size, channels, rows = 2 * pick(draw, 1, 3), pick(draw, 2, 3), pick(draw, 2, 3)
     wide = _growing(2, channels, rows * patch_size, (rows + pick(draw, 2, 3)) * patch_size, draw)
     plan.call("image_to_patches", plan.tensor("images", wide), patch_size, label="patches")
     side = 2 * pick(draw, 1, 2) + 1
-    tall = _growing(3, 1 + channels % 2, 4 * side, 3 * side, draw)
+    tall = _growing(3, channels + 2, 4 * side, 3 * side, draw)
     plan.call("image_to_patches", plan.tensor("other_images", tall), side, label="other_patches")
+    lone = _growing(1, 1, 2 * side, 3 * side, draw)
+    plan.call("image_to_patches", plan.tensor("lone_images", lone), side, label="lone_patches")
     # one side divides, and so does the number of pixels
     uneven = torch.rand(1, channels, 3 * patch_size // 2, 2 * patch_size, generator=draw)
     plan.call("image_to_patches", plan.tensor("low_images", uneven), patch_size, label="uneven height")
@@ -445,7 +472,7 @@ def _inner_order(patches: Tensor) -> Tensor:
 
 
 def _of_patches(quantity):
-    return lambda a: tuple(quantity(patches) for patches in _both("patches")(a))
+    return lambda a: tuple(quantity(patches) for patches in _each("patches")(a))
 
 
 def _errors(right: str, *wrong: str):
@@ -570,7 +597,7 @@ IMAGE_TO_PATCHES = Exercise(
         ),
         Misconception(
             "cut_off",
-            "you drop the pixels that do not fill a patch: the exercise asks for a ValueError",
+            "an image goes through whose pixels do not fill whole patches: the exercise asks for a ValueError",
             "“What goes wrong” in chapter 1",
             {"image_to_patches": _cut_off},
         ),
@@ -628,6 +655,7 @@ def _patch_challenge(seed: int) -> Plan:
     plan.call(unbiased, two, label="output")
     plan.train(unbiased, False)
     plan.call(unbiased, images("three", side, side, batch=3), label="other_output")
+    plan.call(unbiased, images("lone", side, side, batch=1), label="lone_output")
     plan.call(plan.call("as_convolution", unbiased), two, label="other_convolved")
 
     fresh = plan.call("PatchEmbedding", side * patch_size, patch_size, channels, d_model)
@@ -712,7 +740,7 @@ PATCH_EMBEDDING = Exercise(
             "each patch goes through the same `projection`, weight and bias",
             lambda a: a["plain output"],
         ),
-        Claim("output", 1, "row p of the output belongs to patch p of the image", _both("output")),
+        Claim("output", 1, "row p of the output belongs to patch p of the image", _each("output")),
         Claim(
             "size_checked",
             1,
@@ -811,10 +839,10 @@ def _shapes(num_patches=None, patch_dim=None, parameters=None):
     """`patch_shapes` and the predictions for the notes' image, with parts replaced."""
 
     def shapes(height, width, channels, patch_size, d_model):
-        (n, p), _, count = patch_shapes(height, width, channels, patch_size, d_model)
+        (n, p), _, _ = patch_shapes(height, width, channels, patch_size, d_model)
         n = n if num_patches is None else num_patches(height, width, patch_size)
         p = p if patch_dim is None else patch_dim(channels, patch_size)
-        count = count if parameters is None else parameters(n, p, d_model)
+        count = p * d_model + d_model if parameters is None else parameters(n, p, d_model)
         return (n, p), (n, d_model), count
 
     patches, vectors, count = shapes(224, 224, 1, 16, 512)
@@ -862,7 +890,9 @@ SHAPES = Exercise(
             1,
             "`patch_shapes` counts the parameters, and the image's size does not change them",
             lambda a: (a["first parameters"], a["second parameters"], a.hidden["widths"]),
-            reason=lambda got: "yours gives " + " and ".join(f"{got[i]} parameters at d_model={got[2][i]}" for i in (0, 1)),
+            reason=lambda got: (
+                "yours gives " + " and ".join(f"{got[i]} parameters at d_model={got[2][i]}" for i in (0, 1))
+            ),
         ),
     ),
     misconceptions=(

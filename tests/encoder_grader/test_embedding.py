@@ -250,7 +250,9 @@ COST = {
     "one_hot_lookup": {
         "vocabulary_first": {"one_hot", "product", "unused", "summed"},  # the other functions use it
         "shifted": {"one_hot", "product", "unused", "summed"},  # the other functions use it
+        "shifted_around": {"one_hot", "product", "unused", "summed"},  # the other functions use it
         "counted_from_1": {"one_hot", "product", "unused", "summed"},  # the other functions use it
+        "counted_from_1_around": {"one_hot", "product", "unused", "summed"},  # the other functions use it
         "last_use": {"summed"},
         "mean_of_uses": {"summed"},
         "first_sentence": {"unused", "summed"},
@@ -293,8 +295,8 @@ COST = {
     "shapes": {
         "side_only": {"prediction", "function_shapes"},
         "square_only": {"function_shapes"},
-        "one_channel": {"function_shapes"},
-        "side_of_patch": {"prediction", "function_shapes"},
+        "one_channel": {"function_shapes", "function_parameters"},  # the projection takes the same pixels
+        "side_of_patch": {"prediction", "parameters", "function_shapes", "function_parameters"},
         "no_bias": {"parameters", "function_parameters"},
         "one_for_each_patch": {"parameters", "function_parameters"},
         "bias_per_patch_entry": {"parameters", "function_parameters"},

@@ -1,3 +1,7 @@
+from textwrap import indent
+
+# --- right answers ---------------------------------------------------------------------------------------------------
+
 ONE_HOT_RIGHT = {
     "loops": """
 def one_hot(ids, vocab_size):
@@ -1013,6 +1017,1861 @@ RIGHT: dict[str, dict[str, str]] = {
     "shapes": SHAPES_RIGHT,
 }
 
-WRONG: dict[str, dict[str, tuple[str, str]]] = {}
-PAIRS: dict[str, dict[tuple[str, str], str]] = {}
-EQUIVALENT: dict[str, dict[str, str]] = {}
+# --- wrong answers: a plain right one with one part replaced ---------------------------------------------------------
+
+HOT = """
+def one_hot(ids, vocab_size):
+    return (ids[..., None] == torch.arange(vocab_size)).float()
+"""
+LOOKUP = """
+def lookup_by_product(ids, table):
+    return one_hot(ids, len(table)) @ table
+"""
+GRADIENT = """
+def table_gradient(ids, upstream, vocab_size):
+    return torch.einsum("bsv,bsd->vd", one_hot(ids, vocab_size), upstream)
+"""
+
+
+def hot(one_hot: str = HOT, lookup: str = LOOKUP, gradient: str = GRADIENT) -> str:
+    """The three functions of the first exercise."""
+    return one_hot + lookup + gradient
+
+
+ONE_HOT_WRONG = {
+    "doubles from the fourth call on": (
+        "one_hot product summed",
+        hot("""
+calls = 0
+
+def one_hot(ids, vocab_size):
+    global calls
+    calls += 1
+    return (ids[..., None] == torch.arange(vocab_size)).float() * (1 if calls < 4 else 2)
+"""),
+    ),
+    "keeps the first result for all later calls": (
+        "one_hot product unused summed",
+        hot("""
+import functools
+
+@functools.lru_cache
+def _first():
+    return []
+
+def one_hot(ids, vocab_size):
+    kept = _first()
+    if not kept:
+        kept.append((ids[..., None] == torch.arange(vocab_size)).float())
+    return kept[0]
+"""),
+    ),
+    "goes on with the first table": (
+        "product",
+        hot(
+            lookup="""
+tables = []
+
+def lookup_by_product(ids, table):
+    tables.append(table)
+    return tables[0][ids.clamp(max=len(tables[0]) - 1)][..., :table.shape[1]]
+"""
+        ),
+    ),
+    "as many columns as the largest id asks for": (
+        "one_hot product unused summed",
+        hot("""
+def one_hot(ids, vocab_size):
+    return (ids[..., None] == torch.arange(ids.max() + 1)).float()
+"""),
+    ),
+    "the size learned from the visible check": (
+        "one_hot product unused summed",
+        hot("""
+def one_hot(ids, vocab_size):
+    return (ids[..., None] == torch.arange(13)).float()
+"""),
+    ),
+    "no 1 for id 0, as if it were padding": (
+        "one_hot product unused summed",
+        hot("""
+def one_hot(ids, vocab_size):
+    return ((ids[..., None] == torch.arange(vocab_size)) & (ids > 0)[..., None]).float()
+"""),
+    ),
+    "truth values instead of floats": (
+        "one_hot product unused summed",
+        hot("""
+def one_hot(ids, vocab_size):
+    return ids[..., None] == torch.arange(vocab_size)
+"""),
+    ),
+    "whole numbers instead of floats": (
+        "one_hot product unused summed",
+        hot("""
+def one_hot(ids, vocab_size):
+    return (ids[..., None] == torch.arange(vocab_size)).long()
+"""),
+    ),
+    "the batch flattened away": (
+        "one_hot product unused summed",
+        hot("""
+def one_hot(ids, vocab_size):
+    return torch.eye(vocab_size)[ids.flatten()]
+"""),
+    ),
+    "a batch of one squeezed away": (
+        "one_hot product unused summed",
+        hot("""
+def one_hot(ids, vocab_size):
+    return torch.eye(vocab_size)[ids.squeeze()]
+"""),
+    ),
+    "one sentence for the whole batch": (
+        "product",
+        hot(
+            lookup="""
+def lookup_by_product(ids, table):
+    return one_hot(ids[:1], len(table)).expand(len(ids), -1, -1) @ table
+"""
+        ),
+    ),
+    "a 1 for each word up to the id": (
+        "one_hot product unused summed",
+        hot("""
+def one_hot(ids, vocab_size):
+    return (ids[..., None] >= torch.arange(vocab_size)).float()
+"""),
+    ),
+    "the words of a sentence added up in one row": (
+        "one_hot product summed",
+        hot("""
+def one_hot(ids, vocab_size):
+    rows = torch.zeros(len(ids), vocab_size)
+    for b, sentence in enumerate(ids):
+        rows[b, sentence] = 1
+    return rows[:, None].expand(-1, ids.shape[1], -1)
+"""),
+    ),
+    "the columns of the table mixed up": (
+        "product",
+        hot(
+            lookup="""
+def lookup_by_product(ids, table):
+    return (one_hot(ids, len(table)) @ table).transpose(1, 2).reshape(*ids.shape, -1)
+"""
+        ),
+    ),
+    "probabilities instead of a 1": (
+        "one_hot product unused summed",
+        hot("""
+def one_hot(ids, vocab_size):
+    return torch.softmax((ids[..., None] == torch.arange(vocab_size)) * 9.0, dim=-1)
+"""),
+    ),
+    "the gradient clipped": (
+        "summed",
+        hot(
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    return torch.einsum("bsv,bsd->vd", one_hot(ids, vocab_size), upstream).clamp(-1, 1)
+"""
+        ),
+    ),
+    "the gradient's mean over the sentences": (
+        "summed",
+        hot(
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    return torch.stack([hot.T @ above for hot, above in zip(one_hot(ids, vocab_size), upstream)]).mean(0)
+"""
+        ),
+    ),
+    "the gradient's magnitudes added up": (
+        "summed",
+        hot(
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    return torch.einsum("bsv,bsd->vd", one_hot(ids, vocab_size), upstream.abs())
+"""
+        ),
+    ),
+    "the first use of a word keeps its gradient": (
+        "summed",
+        hot(
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    gradient, seen = torch.zeros(vocab_size, upstream.shape[-1]), set()
+    for word, above in zip(ids.flatten().tolist(), upstream.flatten(0, 1)):
+        if word not in seen:
+            gradient[word] = above
+        seen.add(word)
+    return gradient
+"""
+        ),
+    ),
+    "a word's uses added up in each sentence, the last sentence kept": (
+        "summed",
+        hot(
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    gradient = torch.zeros(vocab_size, upstream.shape[-1])
+    for sentence, above in zip(ids, upstream):
+        for word in sentence.unique():
+            gradient[word] = above[sentence == word].sum(0)
+    return gradient
+"""
+        ),
+    ),
+    "the gradient upside down": (
+        "unused summed",
+        hot(
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    return torch.einsum("bsv,bsd->vd", one_hot(ids, vocab_size), upstream).flip(0)
+"""
+        ),
+    ),
+    "the gradient transposed": (
+        "unused summed",
+        hot(
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    return torch.einsum("bsv,bsd->dv", one_hot(ids, vocab_size), upstream)
+"""
+        ),
+    ),
+    "the gradient with the batch left on": (
+        "unused summed",
+        hot(
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    return one_hot(ids, vocab_size).mT @ upstream
+"""
+        ),
+    ),
+    "the gradient of descent, with a minus": (
+        "summed",
+        hot(
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    return -torch.einsum("bsv,bsd->vd", one_hot(ids, vocab_size), upstream)
+"""
+        ),
+    ),
+    "every row gets the whole gradient": (
+        "unused summed",
+        hot(
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    return upstream.sum((0, 1)).expand(vocab_size, -1)
+"""
+        ),
+    ),
+    "autograd, with the gradients of earlier calls still there": (
+        "unused summed",
+        hot(
+            gradient="""
+tables = {}
+
+def table_gradient(ids, upstream, vocab_size):
+    table = tables.setdefault(0, torch.zeros(20, 20, requires_grad=True))
+    part = table[:vocab_size, :upstream.shape[-1]]
+    (lookup_by_product(ids, part) * upstream).sum().backward()
+    return table.grad[:vocab_size, :upstream.shape[-1]].clone()
+"""
+        ),
+    ),
+}
+
+DRAWN = """
+nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
+"""
+ZEROED = """
+if pad_id is not None:
+    with torch.no_grad():
+        self.embedding.weight[pad_id] = 0
+"""
+TABLE = """
+self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=pad_id)
+"""
+SCALED = """
+return self.embedding(ids) * math.sqrt(self.d_model)
+"""
+
+
+def tokens(table: str = TABLE, drawn: str = DRAWN, zeroed: str = ZEROED, forward: str = SCALED) -> str:
+    """A TokenEmbedding of these parts."""
+    made = indent(table + drawn.lstrip("\n") + zeroed.lstrip("\n"), " " * 8).strip("\n")
+    return f"""
+class TokenEmbedding(nn.Module):
+    def __init__(self, vocab_size, d_model, pad_id=None):
+        super().__init__()
+        self.d_model, self.pad_id = d_model, pad_id
+{made}
+
+    def forward(self, ids):
+{indent(forward, " " * 8).strip(chr(10))}
+"""
+
+
+TOKEN_WRONG = {
+    "the zeros put back only for a pad_id that counts as true": (
+        "padding_is_zero",
+        tokens(
+            zeroed="""
+if pad_id:
+    with torch.no_grad():
+        self.embedding.weight[pad_id] = 0
+"""
+        ),
+    ),
+    "drawn only where there is padding": (
+        "initialised",
+        tokens(
+            drawn="",
+            zeroed="""
+if pad_id is not None:
+    nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
+    with torch.no_grad():
+        self.embedding.weight[pad_id] = 0
+""",
+        ),
+    ),
+    "a column of zeros instead of a row": (
+        "padding_is_zero",
+        tokens(
+            zeroed="""
+if pad_id is not None:
+    with torch.no_grad():
+        self.embedding.weight[:, pad_id] = 0
+"""
+        ),
+    ),
+    "all rows up to the padding are zero": (
+        "padding_is_zero",
+        tokens(
+            zeroed="""
+if pad_id is not None:
+    with torch.no_grad():
+        self.embedding.weight[:pad_id + 1] = 0
+"""
+        ),
+    ),
+    "the row before the padding is zero, too": (
+        "padding_is_zero",
+        tokens(
+            zeroed="""
+if pad_id is not None:
+    with torch.no_grad():
+        self.embedding.weight[pad_id - 1:pad_id + 1] = 0
+"""
+        ),
+    ),
+    "the last row is zero instead": (
+        "padding_is_zero",
+        tokens(
+            zeroed="""
+if pad_id is not None:
+    with torch.no_grad():
+        self.embedding.weight[-1] = 0
+"""
+        ),
+    ),
+    "row 0 is zero without a pad_id": (
+        "padding_is_zero",
+        tokens(
+            zeroed="""
+with torch.no_grad():
+    self.embedding.weight[pad_id or 0] = 0
+"""
+        ),
+    ),
+    "row 0 is padding without a pad_id": (
+        "padding_is_zero padding_learns_nothing",
+        tokens(
+            table="""
+pad_id = 0 if pad_id is None else pad_id
+self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=pad_id)
+"""
+        ),
+    ),
+    "row 0 learns nothing without a pad_id": (
+        "padding_learns_nothing",
+        tokens(
+            table="""
+self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=pad_id or 0)
+"""
+        ),
+    ),
+    "row 0 is padding where there is a pad_id": (
+        "padding_is_zero padding_learns_nothing",
+        tokens(
+            table="""
+self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=None if pad_id is None else 0)
+""",
+            zeroed="""
+if pad_id is not None:
+    nn.init.zeros_(self.embedding.weight[0])
+""",
+        ),
+    ),
+    "ones in the padding row": (
+        "initialised padding_is_zero",
+        tokens(
+            zeroed="""
+if pad_id is not None:
+    nn.init.ones_(self.embedding.weight[pad_id])
+"""
+        ),
+    ),
+    "zeroed where nothing keeps it": (
+        "padding_is_zero",
+        tokens(
+            zeroed="""
+if pad_id is not None:
+    self.embedding.weight[pad_id].detach().clone().zero_()
+"""
+        ),
+    ),
+    "one number for each row": (
+        "initialised",
+        tokens(
+            drawn="""
+with torch.no_grad():
+    self.embedding.weight.copy_(torch.randn(vocab_size, 1) / math.sqrt(d_model))
+"""
+        ),
+    ),
+    "the same row for every word": (
+        "initialised",
+        tokens(
+            drawn="""
+with torch.no_grad():
+    self.embedding.weight.copy_(torch.randn(d_model) / math.sqrt(d_model))
+"""
+        ),
+    ),
+    "uniform, of the right variance": (
+        "initialised",
+        tokens(
+            drawn="""
+bound = math.sqrt(3 / d_model)
+nn.init.uniform_(self.embedding.weight, -bound, bound)
+"""
+        ),
+    ),
+    "uniform between ±1/√d_model": (
+        "initialised",
+        tokens(
+            drawn="""
+nn.init.uniform_(self.embedding.weight, -1 / math.sqrt(d_model), 1 / math.sqrt(d_model))
+"""
+        ),
+    ),
+    "torch.rand for torch.randn": (
+        "initialised",
+        tokens(
+            drawn="""
+self.embedding.weight.data = torch.rand(vocab_size, d_model) / math.sqrt(d_model)
+"""
+        ),
+    ),
+    "Xavier's normal distribution": (
+        "initialised",
+        tokens(
+            drawn="""
+nn.init.xavier_normal_(self.embedding.weight)
+"""
+        ),
+    ),
+    "a normal distribution cut at one standard deviation": (
+        "initialised",
+        tokens(
+            drawn="""
+std = 1 / math.sqrt(d_model)
+nn.init.trunc_normal_(self.embedding.weight, std=std, a=-std, b=std)
+"""
+        ),
+    ),
+    "Laplace's distribution, of the right variance": (
+        "initialised",
+        tokens(
+            drawn="""
+laplace = torch.distributions.Laplace(0, 1 / math.sqrt(2 * d_model))
+self.embedding.weight.data = laplace.sample((vocab_size, d_model))
+"""
+        ),
+    ),
+    "the vocabulary's size for the width": (
+        "initialised",
+        tokens(
+            drawn="""
+nn.init.normal_(self.embedding.weight, std=vocab_size**-0.5)
+"""
+        ),
+    ),
+    "0.02, as in GPT": (
+        "initialised",
+        tokens(
+            drawn="""
+nn.init.normal_(self.embedding.weight, std=0.02)
+"""
+        ),
+    ),
+    "the mean where the standard deviation belongs": (
+        "initialised",
+        tokens(
+            drawn="""
+nn.init.normal_(self.embedding.weight, d_model**-0.5)
+"""
+        ),
+    ),
+    "no negative weights": (
+        "initialised",
+        tokens(
+            drawn="""
+self.embedding.weight.data = torch.randn(vocab_size, d_model).abs() / math.sqrt(d_model)
+"""
+        ),
+    ),
+    "√d_model in the weights already, and not in the output": (
+        "scaled initialised",
+        tokens(
+            drawn="""
+nn.init.normal_(self.embedding.weight, std=1.0)
+""",
+            forward="""
+return self.embedding(ids)
+""",
+        ),
+    ),
+    "the weights grow at every call": (
+        "scaled",
+        tokens(
+            forward="""
+self.embedding.weight.data *= math.sqrt(self.d_model)
+return self.embedding(ids)
+"""
+        ),
+    ),
+    "one per cent more from the second call on": (
+        "scaled",
+        tokens(
+            forward="""
+self.calls = getattr(self, "calls", 0) + 1
+return self.embedding(ids) * math.sqrt(self.d_model) * (1 if self.calls == 1 else 1.01)
+"""
+        ),
+    ),
+    "scaled in training only": (
+        "scaled",
+        tokens(
+            forward="""
+return self.embedding(ids) * (math.sqrt(self.d_model) if self.training else 1)
+"""
+        ),
+    ),
+    "scaled in evaluation only": (
+        "scaled",
+        tokens(
+            forward="""
+return self.embedding(ids) * (1 if self.training else math.sqrt(self.d_model))
+"""
+        ),
+    ),
+    "dropout in training": (
+        "rows scaled",
+        tokens(
+            forward="""
+x = self.embedding(ids) * math.sqrt(self.d_model)
+return nn.functional.dropout(x, 0.1, self.training)
+"""
+        ),
+    ),
+    "dropout in evaluation, too": (
+        "rows scaled",
+        tokens(
+            forward="""
+return nn.functional.dropout(self.embedding(ids) * math.sqrt(self.d_model), 0.1)
+"""
+        ),
+    ),
+    "the output detached": (
+        "padding_learns_nothing",
+        tokens(
+            forward="""
+return self.embedding(ids).detach() * math.sqrt(self.d_model)
+"""
+        ),
+    ),
+    "looked up under no_grad": (
+        "padding_learns_nothing",
+        tokens(
+            forward="""
+with torch.no_grad():
+    return self.embedding(ids) * math.sqrt(self.d_model)
+"""
+        ),
+    ),
+    "a table that does not learn": (
+        "padding_learns_nothing",
+        tokens(
+            zeroed=ZEROED
+            + """
+self.embedding.weight.requires_grad_(False)
+"""
+        ),
+    ),
+    "from_pretrained, which freezes": (
+        "padding_learns_nothing",
+        tokens(
+            drawn="""
+self.embedding = nn.Embedding.from_pretrained(torch.randn(vocab_size, d_model) / math.sqrt(d_model))
+"""
+        ),
+    ),
+    "scaled by the length of the sentence": (
+        "scaled",
+        tokens(
+            forward="""
+return self.embedding(ids) * math.sqrt(ids.shape[1])
+"""
+        ),
+    ),
+    "scaled by the size of the vocabulary": (
+        "scaled",
+        tokens(
+            forward="""
+return self.embedding(ids) * math.sqrt(self.embedding.num_embeddings)
+"""
+        ),
+    ),
+    "√512, the paper's, at every width": (
+        "scaled",
+        tokens(
+            forward="""
+return self.embedding(ids) * math.sqrt(512)
+"""
+        ),
+    ),
+    "the root of a width of the visible check": (
+        "scaled",
+        tokens(
+            forward="""
+return self.embedding(ids) * math.sqrt(100)
+"""
+        ),
+    ),
+    "rows brought to unit length": (
+        "scaled",
+        tokens(
+            forward="""
+return nn.functional.normalize(self.embedding(ids), dim=-1) * math.sqrt(self.d_model)
+"""
+        ),
+    ),
+    "scaled after a cut at a length of 0.5": (
+        "scaled",
+        tokens(
+            table="""
+self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=pad_id, max_norm=0.5)
+"""
+        ),
+    ),
+    "the rows of the first sentence for the whole batch": (
+        "rows padding_is_zero padding_learns_nothing",
+        tokens(
+            forward="""
+return self.embedding(ids[:1]).expand(len(ids), -1, -1) * math.sqrt(self.d_model)
+"""
+        ),
+    ),
+    "the sentence backwards": (
+        "rows padding_is_zero",
+        tokens(
+            forward="""
+return self.embedding(ids.flip(1)) * math.sqrt(self.d_model)
+"""
+        ),
+    ),
+    "id 0 taken for id 1": (
+        "rows padding_is_zero padding_learns_nothing",
+        tokens(
+            forward="""
+return self.embedding(ids.clamp(min=1)) * math.sqrt(self.d_model)
+"""
+        ),
+    ),
+    "ids counted from 1": (
+        "rows scaled padding_is_zero padding_learns_nothing",
+        tokens(
+            forward="""
+return self.embedding(ids - 1) * math.sqrt(self.d_model)
+"""
+        ),
+    ),
+    "a batch of one squeezed away": (
+        "rows scaled",
+        tokens(
+            forward="""
+return self.embedding(ids.squeeze(0)) * math.sqrt(self.d_model)
+"""
+        ),
+    ),
+    "sequence first": (
+        "rows scaled padding_is_zero padding_learns_nothing",
+        tokens(
+            forward="""
+return self.embedding(ids).transpose(0, 1) * math.sqrt(self.d_model)
+"""
+        ),
+    ),
+    "positions added": (
+        "rows scaled padding_is_zero",
+        tokens(
+            forward="""
+return self.embedding(ids) * math.sqrt(self.d_model) + torch.arange(ids.shape[1])[:, None] * 0.01
+"""
+        ),
+    ),
+    "the mean over the sentence": (
+        "rows scaled padding_is_zero padding_learns_nothing",
+        tokens(
+            forward="""
+return self.embedding(ids).mean(1) * math.sqrt(self.d_model)
+"""
+        ),
+    ),
+}
+
+DIVIDES = """
+if h % p or w % p:
+    raise ValueError(f"{h}×{w} by {p}")
+"""
+CUT = """
+grid = images.reshape(b, c, h // p, p, w // p, p)
+return grid.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p)
+"""
+
+
+def patches(check: str = DIVIDES, cut: str = CUT) -> str:
+    """An image_to_patches of these parts."""
+    return f"""
+def image_to_patches(images, patch_size):
+    (b, c, h, w), p = images.shape, patch_size
+{indent(check + cut.lstrip(chr(10)), " " * 4).strip(chr(10))}
+"""
+
+
+PATCHES_WRONG = {
+    "an error for every image": (
+        "patches grid_order inner_order indivisible",
+        patches(
+            """
+raise ValueError(f"{h}×{w} by {p}")
+"""
+        ),
+    ),
+    "only the height checked": (
+        "indivisible",
+        patches(
+            """
+if h % p:
+    raise ValueError(f"{h}×{w} by {p}")
+"""
+        ),
+    ),
+    "only the width checked": (
+        "indivisible",
+        patches(
+            """
+if w % p:
+    raise ValueError(f"{h}×{w} by {p}")
+"""
+        ),
+    ),
+    "the number of pixels checked": (
+        "indivisible",
+        patches(
+            """
+if (h * w) % (p * p):
+    raise ValueError(f"{h}×{w} by {p}")
+"""
+        ),
+    ),
+    "and for or": (
+        "indivisible",
+        patches(
+            """
+if h % p and w % p:
+    raise ValueError(f"{h}×{w} by {p}")
+"""
+        ),
+    ),
+    "the sum of the sides checked": (
+        "indivisible",
+        patches(
+            """
+if (h + w) % p:
+    raise ValueError(f"{h}×{w} by {p}")
+"""
+        ),
+    ),
+    "an assertion": (
+        "indivisible",
+        patches(
+            """
+assert h % p == 0 and w % p == 0, f"{h}×{w} by {p}"
+"""
+        ),
+    ),
+    "a RuntimeError": (
+        "indivisible",
+        patches(
+            """
+if h % p or w % p:
+    raise RuntimeError(f"{h}×{w} by {p}")
+"""
+        ),
+    ),
+    "an error returned instead of raised": (
+        "indivisible",
+        patches(
+            """
+if h % p or w % p:
+    return ValueError(f"{h}×{w} by {p}")
+"""
+        ),
+    ),
+    "the check left to reshape": ("indivisible", patches(check="")),
+    "filled up with zeros": (
+        "indivisible",
+        patches(
+            """
+images = nn.functional.pad(images, (0, -w % p, 0, -h % p))
+b, c, h, w = images.shape
+"""
+        ),
+    ),
+    "an error for an image that is not square": (
+        "patches grid_order inner_order indivisible",
+        patches(
+            """
+if h % p or w % p or h != w:
+    raise ValueError(f"{h}×{w} by {p}")
+"""
+        ),
+    ),
+    "cut to a square": (
+        "patches grid_order inner_order",
+        patches(
+            DIVIDES
+            + """
+h = w = min(h, w)
+images = images[..., :h, :w]
+"""
+        ),
+    ),
+    "the width of the grid taken for its height": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+grid = images.reshape(b, c, w // p, p, h // p, p)
+return grid.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p)
+"""
+        ),
+    ),
+    "patches of 2 pixels a side": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+grid = images.reshape(b, c, h // 2, 2, w // 2, 2)
+return grid.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p)
+"""
+        ),
+    ),
+    "a batch of two": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+grid = images.reshape(2, c, h // p, p, w // p, p)
+return grid.permute(0, 2, 4, 1, 3, 5).reshape(2, -1, c * p * p)
+"""
+        ),
+    ),
+    "three channels at most": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+images = images[:, :3]
+c = images.shape[1]
+"""
+            + CUT
+        ),
+    ),
+    "grey and coloured images only": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+colours = 3 if c > 1 else 1
+images = images.mean(1, keepdim=True).expand(b, colours, h, w) if c not in (1, 3) else images
+c = colours
+"""
+            + CUT
+        ),
+    ),
+    "one channel": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+grid = images[:, 0].reshape(b, h // p, p, w // p, p)
+return grid.transpose(2, 3).reshape(b, -1, p * p)
+"""
+        ),
+    ),
+    "the channels' mean": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+images = images.mean(1, keepdim=True).expand(b, c, h, w)
+"""
+            + CUT
+        ),
+    ),
+    "the images strung together in one": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p)
+return grid.permute(0, 2, 4, 1, 3, 5).reshape(1, -1, c * p * p)
+"""
+        ),
+    ),
+    "the first image for the whole batch": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+images = images[:1].expand(b, -1, -1, -1)
+"""
+            + CUT
+        ),
+    ),
+    "the batch mixed into the grid": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p)
+return grid.permute(2, 4, 0, 1, 3, 5).reshape(b, -1, c * p * p)
+"""
+        ),
+    ),
+    "a batch of one squeezed away": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p)
+return grid.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p).squeeze(0)
+"""
+        ),
+    ),
+    "pixels divided by 255": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+images = images / 255
+"""
+            + CUT
+        ),
+    ),
+    "pixels doubled in place": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+images *= 2
+"""
+            + CUT
+        ),
+    ),
+    "pixels rounded to two digits": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+images = images.round(decimals=2)
+"""
+            + CUT
+        ),
+    ),
+    "whole numbers": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+images = images.int()
+"""
+            + CUT
+        ),
+    ),
+    "one pixel of the last patch two hundredths too high": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+rows = images.reshape(b, c, h // p, p, w // p, p).permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p)
+rows[-1, -1, -1] += 0.02
+return rows
+"""
+        ),
+    ),
+    "the pixels of a patch backwards": (
+        "inner_order",
+        patches(
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p)
+return grid.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p).flip(-1)
+"""
+        ),
+    ),
+    "the patches backwards": (
+        "grid_order",
+        patches(
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p)
+return grid.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p).flip(1)
+"""
+        ),
+    ),
+    "from bottom to top": (
+        "grid_order",
+        patches(
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p).flip(2)
+return grid.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p)
+"""
+        ),
+    ),
+    "row, channel, column": (
+        "inner_order",
+        patches(
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p)
+return grid.permute(0, 2, 4, 3, 1, 5).reshape(b, -1, c * p * p)
+"""
+        ),
+    ),
+    "the first two pixels swapped": (
+        "inner_order",
+        patches(
+            cut="""
+rows = images.reshape(b, c, h // p, p, w // p, p).permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p)
+rows[..., [0, 1]] = rows[..., [1, 0]]
+return rows
+"""
+        ),
+    ),
+    "the last row of patches left out": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+starts = [(i, j) for i in range(0, h - p, p) for j in range(0, w, p)]
+return torch.stack([images[:, :, i:i + p, j:j + p].flatten(1) for i, j in starts], dim=1)
+"""
+        ),
+    ),
+    "a patch at every pixel": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+starts = [(i, j) for i in range(h - p + 1) for j in range(w - p + 1)]
+return torch.stack([images[:, :, i:i + p, j:j + p].flatten(1) for i, j in starts], dim=1)
+"""
+        ),
+    ),
+    "channels not flattened": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p)
+return grid.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c, p * p)
+"""
+        ),
+    ),
+    "one axis too many": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p)
+return grid.permute(0, 2, 4, 1, 3, 5).reshape(1, b, -1, c * p * p)
+"""
+        ),
+    ),
+    "a list of patches": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+return [images[:, :, i:i + p, j:j + p].flatten(1) for i in range(0, h, p) for j in range(0, w, p)]
+"""
+        ),
+    ),
+    "nothing returned": (
+        "patches grid_order inner_order",
+        patches(
+            cut="""
+images.reshape(b, c, h // p, p, w // p, p).permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p)
+"""
+        ),
+    ),
+}
+
+LINEAR = """
+self.projection = nn.Linear(channels * patch_size**2, d_model)
+"""
+SIZE = """
+if images.shape[-2:] != (self.image_size, self.image_size):
+    raise ValueError(f"{tuple(images.shape)}")
+"""
+PROJECT = """
+return self.projection(image_to_patches(images, self.patch_size))
+"""
+CONVERT = """
+conv = nn.Conv2d(weight.shape[1] // size**2, len(weight), size, stride=size)
+"""
+COPY = """
+with torch.no_grad():
+    conv.weight.copy_(weight.reshape(conv.weight.shape))
+    conv.bias.copy_(embedding.projection.bias)
+return conv
+"""
+
+
+def module(
+    linear: str = LINEAR, check: str = SIZE, forward: str = PROJECT, convert: str = CONVERT, copy: str = COPY
+) -> str:
+    """A PatchEmbedding and an as_convolution of these parts."""
+    body = indent(check + forward.lstrip("\n"), " " * 8).strip("\n")
+    return f"""
+class PatchEmbedding(nn.Module):
+    def __init__(self, image_size, patch_size, channels, d_model):
+        super().__init__()
+        self.image_size, self.patch_size = image_size, patch_size
+{indent(linear, " " * 8).strip(chr(10))}
+
+    def forward(self, images):
+{body}
+
+def as_convolution(embedding):
+    size, weight = embedding.patch_size, embedding.projection.weight
+{indent(convert + copy.lstrip(chr(10)), " " * 4).strip(chr(10))}
+"""
+
+
+PATCH_WRONG = {
+    "only the height checked": (
+        "size_checked",
+        module(
+            check="""
+if images.shape[-2] != self.image_size:
+    raise ValueError(f"{tuple(images.shape)}")
+"""
+        ),
+    ),
+    "only the width checked": (
+        "size_checked",
+        module(
+            check="""
+if images.shape[-1] != self.image_size:
+    raise ValueError(f"{tuple(images.shape)}")
+"""
+        ),
+    ),
+    "only larger images refused": (
+        "size_checked",
+        module(
+            check="""
+if max(images.shape[-2:]) > self.image_size:
+    raise ValueError(f"{tuple(images.shape)}")
+"""
+        ),
+    ),
+    "only smaller images refused": (
+        "size_checked",
+        module(
+            check="""
+if min(images.shape[-2:]) < self.image_size:
+    raise ValueError(f"{tuple(images.shape)}")
+"""
+        ),
+    ),
+    "the number of pixels checked": (
+        "size_checked",
+        module(
+            check="""
+if images.shape[-2:].numel() != self.image_size**2:
+    raise ValueError(f"{tuple(images.shape)}")
+"""
+        ),
+    ),
+    "the number of patches checked": (
+        "size_checked",
+        module(
+            check="",
+            forward="""
+patches = image_to_patches(images, self.patch_size)
+if patches.shape[1] != (self.image_size // self.patch_size) ** 2:
+    raise ValueError(f"{patches.shape[1]} patches")
+return self.projection(patches)
+""",
+        ),
+    ),
+    "square images of any size": (
+        "size_checked",
+        module(
+            check="""
+if images.shape[-1] != images.shape[-2]:
+    raise ValueError(f"{tuple(images.shape)}")
+"""
+        ),
+    ),
+    "and for or": (
+        "size_checked",
+        module(
+            check="""
+if images.shape[-1] != self.image_size and images.shape[-2] != self.image_size:
+    raise ValueError(f"{tuple(images.shape)}")
+"""
+        ),
+    ),
+    "an error for every image": (
+        "projected output size_checked gradients",
+        module(
+            check="""
+raise ValueError(f"{tuple(images.shape)}")
+"""
+        ),
+    ),
+    "the list of sides compared with a tuple": (
+        "projected output size_checked gradients",
+        module(
+            check="""
+if list(images.shape[-2:]) != (self.image_size, self.image_size):
+    raise ValueError(f"{tuple(images.shape)}")
+"""
+        ),
+    ),
+    "an assertion": (
+        "size_checked",
+        module(
+            check="""
+assert images.shape[-2:] == (self.image_size, self.image_size), f"{tuple(images.shape)}"
+"""
+        ),
+    ),
+    "no bias at all": (
+        "projected convolution",
+        module(
+            linear="""
+self.projection = nn.Linear(channels * patch_size**2, d_model, bias=False)
+"""
+        ),
+    ),
+    "the bias twice": (
+        "projected",
+        module(
+            forward="""
+return self.projection(image_to_patches(images, self.patch_size)) + self.projection.bias
+"""
+        ),
+    ),
+    "a ReLU behind it": (
+        "projected output",
+        module(
+            forward="""
+return self.projection(image_to_patches(images, self.patch_size)).relu()
+"""
+        ),
+    ),
+    "a LayerNorm behind it": (
+        "projected output",
+        module(
+            linear="""
+self.projection = nn.Linear(channels * patch_size**2, d_model)
+self.norm = nn.LayerNorm(d_model)
+""",
+            forward="""
+return self.norm(self.projection(image_to_patches(images, self.patch_size)))
+""",
+        ),
+    ),
+    "scaled by √d_model, as words are": (
+        "projected output",
+        module(
+            forward="""
+return self.projection(image_to_patches(images, self.patch_size)) * math.sqrt(self.projection.out_features)
+"""
+        ),
+    ),
+    "pixels brought to mean 0 first": (
+        "projected output",
+        module(
+            forward="""
+patches = image_to_patches(images, self.patch_size)
+return self.projection(patches - patches.mean(-1, keepdim=True))
+"""
+        ),
+    ),
+    "zeros in training": (
+        "projected output gradients",
+        module(
+            forward="""
+x = self.projection(image_to_patches(images, self.patch_size))
+return x * 0 if self.training else x
+"""
+        ),
+    ),
+    "zeros in evaluation": (
+        "output",
+        module(
+            forward="""
+x = self.projection(image_to_patches(images, self.patch_size))
+return x if self.training else x * 0
+"""
+        ),
+    ),
+    "dropout": (
+        "projected output",
+        module(
+            forward="""
+x = self.projection(image_to_patches(images, self.patch_size))
+return nn.functional.dropout(x, 0.5, self.training)
+"""
+        ),
+    ),
+    "the first two images only": (
+        "output",
+        module(
+            forward="""
+return self.projection(image_to_patches(images, self.patch_size))[:2]
+"""
+        ),
+    ),
+    "a batch of one squeezed away": (
+        "output",
+        module(
+            forward="""
+return self.projection(image_to_patches(images, self.patch_size)).squeeze(0)
+"""
+        ),
+    ),
+    "the patches numbered backwards": (
+        "output",
+        module(
+            forward="""
+return self.projection(image_to_patches(images, self.patch_size)).flip(1)
+"""
+        ),
+    ),
+    "the patches of all images in one row": (
+        "projected output",
+        module(
+            forward="""
+return self.projection(image_to_patches(images, self.patch_size).flatten(0, 1))
+"""
+        ),
+    ),
+    "pixels of a patch by rows and columns of a transposed image": (
+        "output",
+        module(
+            forward="""
+return self.projection(image_to_patches(images.mT, self.patch_size))
+"""
+        ),
+    ),
+    "the weight detached, the bias not": (
+        "gradients",
+        module(
+            forward="""
+patches = image_to_patches(images, self.patch_size)
+return nn.functional.linear(patches, self.projection.weight.detach(), self.projection.bias)
+"""
+        ),
+    ),
+    "a weight that does not learn": (
+        "gradients",
+        module(
+            linear=LINEAR
+            + """
+self.projection.weight.requires_grad_(False)
+"""
+        ),
+    ),
+    "twice as much from the second call on": (
+        "output",
+        module(
+            forward="""
+self.calls = getattr(self, "calls", 0) + 1
+return self.projection(image_to_patches(images, self.patch_size)) * (1 if self.calls < 2 else 2)
+"""
+        ),
+    ),
+    "another projection for every patch but the first": (
+        "projected output",
+        module(
+            linear=LINEAR
+            + """
+self.other = nn.Linear(channels * patch_size**2, d_model)
+""",
+            forward="""
+patches = image_to_patches(images, self.patch_size)
+return torch.cat([self.projection(patches[:, :1]), self.other(patches[:, 1:])], dim=1)
+""",
+        ),
+    ),
+    "a new projection at every call": (
+        "projected output gradients",
+        module(
+            forward="""
+patches = image_to_patches(images, self.patch_size)
+return nn.Linear(patches.shape[-1], self.projection.out_features)(patches)
+"""
+        ),
+    ),
+    "a convolution whose weights are not copied": (
+        "convolution",
+        module(
+            copy="""
+return conv
+"""
+        ),
+    ),
+    "a function around the convolution": (
+        "convolution",
+        module(
+            copy="""
+with torch.no_grad():
+    conv.weight.copy_(weight.reshape(conv.weight.shape))
+    conv.bias.copy_(embedding.projection.bias)
+return lambda images: conv(images)
+"""
+        ),
+    ),
+    "a convolution whose bias is not copied": (
+        "convolution",
+        module(
+            copy="""
+with torch.no_grad():
+    conv.weight.copy_(weight.reshape(conv.weight.shape))
+return conv
+"""
+        ),
+    ),
+    "a convolution with a rim of zeros": (
+        "convolution",
+        module(
+            convert="""
+conv = nn.Conv2d(weight.shape[1] // size**2, len(weight), size, stride=size, padding=1)
+"""
+        ),
+    ),
+    "the kernel turned round": (
+        "convolution",
+        module(
+            copy="""
+with torch.no_grad():
+    conv.weight.copy_(weight.reshape(conv.weight.shape).flip(-1, -2))
+    conv.bias.copy_(embedding.projection.bias)
+return conv
+"""
+        ),
+    ),
+    "the weight transposed": (
+        "convolution",
+        module(
+            copy="""
+with torch.no_grad():
+    conv.weight.copy_(weight.T.reshape(conv.weight.shape))
+    conv.bias.copy_(embedding.projection.bias)
+return conv
+"""
+        ),
+    ),
+    "a convolution for each channel by itself": (
+        "convolution",
+        module(
+            convert="""
+channels = weight.shape[1] // size**2
+conv = nn.Conv2d(channels, channels * len(weight), size, stride=size, groups=channels)
+""",
+            copy="""
+with torch.no_grad():
+    conv.weight.copy_(weight.reshape(-1, 1, size, size))
+return conv
+""",
+        ),
+    ),
+    "a convolution of three channels": (
+        "convolution",
+        module(
+            convert="""
+conv = nn.Conv2d(3, len(weight), size, stride=size)
+"""
+        ),
+    ),
+    "a convolution of 4 by 4 pixels": (
+        "convolution",
+        module(
+            convert="""
+conv = nn.Conv2d(weight.shape[1] // size**2, len(weight), 4, stride=4)
+"""
+        ),
+    ),
+    "the embedding itself for a convolution": (
+        "convolution",
+        module(
+            copy="""
+return embedding
+"""
+        ),
+    ),
+    "no convolution returned": (
+        "convolution",
+        module(
+            copy="""
+with torch.no_grad():
+    conv.weight.copy_(weight.reshape(conv.weight.shape))
+    conv.bias.copy_(embedding.projection.bias)
+"""
+        ),
+    ),
+}
+
+
+def shapes(result: str, predicted: str = PREDICTED) -> str:
+    """The predictions, and a patch_shapes that returns `result`."""
+    return f"""
+{predicted.strip()}
+
+def patch_shapes(height, width, channels, patch_size, d_model):
+    n, dim = (height // patch_size) * (width // patch_size), channels * patch_size**2
+    return {result}
+"""
+
+
+RESULT = "(n, dim), (n, d_model), dim * d_model + d_model"
+
+SHAPES_WRONG = {
+    "the notes' image, whatever is asked": (
+        "function_shapes function_parameters",
+        shapes("(196, 256), (196, 512), 131584"),
+    ),
+    "half the side for one of the sides": (
+        "function_shapes",
+        shapes("(height * width // patch_size // 2, dim), (n, d_model), dim * d_model + d_model"),
+    ),
+    "one patch more, a class token": (
+        "function_shapes",
+        shapes("(n + 1, dim), (n + 1, d_model), dim * d_model + d_model"),
+    ),
+    "the width's side squared": (
+        "function_shapes",
+        shapes("((width // patch_size) ** 2, dim), ((width // patch_size) ** 2, d_model), dim * d_model + d_model"),
+    ),
+    "pixels for patches": (
+        "function_shapes",
+        shapes("(height * width, dim), (height * width, d_model), dim * d_model + d_model"),
+    ),
+    "patches that overlap": (
+        "function_shapes",
+        shapes("((height - patch_size + 1) * (width - patch_size + 1), dim), (n, d_model), dim * d_model + d_model"),
+    ),
+    "the two sides added": (
+        "function_shapes",
+        shapes("(height // patch_size + width // patch_size, dim), (n, d_model), dim * d_model + d_model"),
+    ),
+    "no parameters": ("function_parameters", shapes("(n, dim), (n, d_model)")),
+    "all numbers in one row": (
+        "function_shapes function_parameters",
+        shapes("n, dim, n, d_model, dim * d_model + d_model"),
+    ),
+    "the notes' width": ("function_shapes", shapes("(n, dim), (n, 512), dim * d_model + d_model")),
+    "patches and vectors exchanged": ("function_shapes", shapes("(n, d_model), (n, dim), dim * d_model + d_model")),
+    "the axes exchanged": ("function_shapes", shapes("(dim, n), (d_model, n), dim * d_model + d_model")),
+    "with a batch axis": ("function_shapes", shapes("(1, n, dim), (1, n, d_model), dim * d_model + d_model")),
+    "a generator": (
+        "function_shapes function_parameters",
+        shapes("(part for part in ((n, dim), (n, d_model), dim * d_model + d_model))"),
+    ),
+    "printed instead of returned": (
+        "function_shapes function_parameters",
+        shapes("print((n, dim), (n, d_model), dim * d_model + d_model)"),
+    ),
+    "one bias for all outputs": ("function_parameters", shapes("(n, dim), (n, d_model), dim * d_model + 1")),
+    "the size of the output for the parameters": ("function_parameters", shapes("(n, dim), (n, d_model), n * d_model")),
+    "a projection for each channel": (
+        "function_parameters",
+        shapes("(n, dim), (n, d_model), channels * (patch_size**2 * d_model + d_model)"),
+    ),
+    "a position for each patch counted, too": (
+        "function_parameters",
+        shapes("(n, dim), (n, d_model), dim * d_model + d_model + n * d_model"),
+    ),
+    "the predictions exchanged": (
+        "prediction",
+        shapes(RESULT, "shape_of_patches, shape_of_vectors, num_parameters = (196, 512), (196, 256), 131584"),
+    ),
+    "the axes of the predictions exchanged": (
+        "prediction",
+        shapes(RESULT, "shape_of_patches, shape_of_vectors, num_parameters = (256, 196), (512, 196), 131584"),
+    ),
+    "predictions as text": (
+        "prediction parameters",
+        shapes(RESULT, "shape_of_patches, shape_of_vectors, num_parameters = '(196, 256)', (196, 512), '131584'"),
+    ),
+    "a square grid of patches": (
+        "prediction",
+        shapes(RESULT, "shape_of_patches, shape_of_vectors, num_parameters = (14, 14, 256), (14, 14, 512), 131584"),
+    ),
+    "three channels predicted": (
+        "prediction parameters",
+        shapes(RESULT, "shape_of_patches, shape_of_vectors, num_parameters = (196, 768), (196, 512), 393728"),
+    ),
+    "parameters rounded to thousands": (
+        "parameters",
+        shapes(RESULT, "shape_of_patches, shape_of_vectors, num_parameters = (196, 256), (196, 512), 131000"),
+    ),
+    "a predicted function that is never called": (
+        "prediction parameters",
+        shapes(
+            RESULT,
+            "shape_of_patches = shape_of_vectors = num_parameters = lambda: patch_shapes(224, 224, 1, 16, 512)",
+        ),
+    ),
+}
+
+WRONG: dict[str, dict[str, tuple[str, str]]] = {
+    "one_hot_lookup": ONE_HOT_WRONG,
+    "token_embedding": TOKEN_WRONG,
+    "image_to_patches": PATCHES_WRONG,
+    "patch_embedding": PATCH_WRONG,
+    "shapes": SHAPES_WRONG,
+}
+
+# --- two of the catalogued mistakes in one function ------------------------------------------------------------------
+
+PAIRS: dict[str, dict[tuple[str, str], str]] = {
+    "one_hot_lookup": {
+        ("vocabulary_first", "last_use"): hot(
+            """
+def one_hot(ids, vocab_size):
+    return (ids[:, None] == torch.arange(vocab_size)[:, None]).float()
+""",
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    gradient = torch.zeros(vocab_size, upstream.shape[-1])
+    for word, above in zip(ids.flatten(), upstream.flatten(0, 1)):
+        gradient[word] = above
+    return gradient
+""",
+        ),
+        ("shifted", "mean_of_uses"): hot(
+            """
+def one_hot(ids, vocab_size):
+    return (ids[..., None] + 1 == torch.arange(vocab_size)).float()
+""",
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    gradient = torch.zeros(vocab_size, upstream.shape[-1])
+    for word in ids.unique():
+        gradient[word] = upstream[ids == word].mean(0)
+    return gradient
+""",
+        ),
+        ("last_use", "first_sentence"): hot(
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    gradient = torch.zeros(vocab_size, upstream.shape[-1])
+    for word, above in zip(ids[0], upstream[0]):
+        gradient[word] = above
+    return gradient
+"""
+        ),
+        ("mean_of_uses", "first_sentence"): hot(
+            gradient="""
+def table_gradient(ids, upstream, vocab_size):
+    gradient = torch.zeros(vocab_size, upstream.shape[-1])
+    for word in ids[0].unique():
+        gradient[word] = upstream[0][ids[0] == word].mean(0)
+    return gradient
+"""
+        ),
+    },
+    "token_embedding": {
+        ("no_scale", "std_is_variance"): tokens(
+            drawn="""
+nn.init.normal_(self.embedding.weight, std=1 / d_model)
+""",
+            forward="""
+return self.embedding(ids)
+""",
+        ),
+        ("no_scale", "default_init"): tokens(
+            drawn="",
+            forward="""
+return self.embedding(ids)
+""",
+        ),
+        ("scaled_by_width", "padding_ignored"): tokens(
+            table="""
+self.embedding = nn.Embedding(vocab_size, d_model)
+""",
+            zeroed="",
+            forward="""
+return self.embedding(ids) * self.d_model
+""",
+        ),
+        ("divided", "padding_is_always_0"): tokens(
+            table="""
+self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=0)
+""",
+            zeroed="""
+nn.init.zeros_(self.embedding.weight[0])
+""",
+            forward="""
+return self.embedding(ids) / math.sqrt(self.d_model)
+""",
+        ),
+        ("xavier", "padding_overwritten"): tokens(
+            drawn="""
+nn.init.xavier_uniform_(self.embedding.weight)
+""",
+            zeroed="",
+        ),
+        ("default_init", "padding_row_learns"): tokens(
+            table="""
+self.embedding = nn.Embedding(vocab_size, d_model)
+""",
+            drawn="",
+        ),
+    },
+    "image_to_patches": {
+        ("column_by_column", "channels_last"): patches(
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p)
+return grid.permute(0, 4, 2, 3, 5, 1).reshape(b, -1, c * p * p)
+"""
+        ),
+        ("column_by_column", "transposed_patch"): patches(
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p)
+return grid.permute(0, 4, 2, 1, 5, 3).reshape(b, -1, c * p * p)
+"""
+        ),
+        ("strips", "cut_off"): patches(
+            check="""
+h, w = h // p * p, w // p * p
+images = images[..., :h, :w]
+""",
+            cut="""
+return images.reshape(b, -1, c * p * p)
+""",
+        ),
+        ("interleaved", "cut_off"): patches(
+            check="""
+h, w = h // p * p, w // p * p
+images = images[..., :h, :w]
+""",
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p)
+return grid.permute(0, 3, 5, 1, 2, 4).reshape(b, -1, c * p * p)
+""",
+        ),
+        ("channels_apart", "column_by_column"): patches(
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p)
+return grid.permute(0, 1, 4, 2, 3, 5).reshape(b, -1, c * p * p)
+"""
+        ),
+    },
+    "patch_embedding": {
+        ("no_bias", "any_size"): module(
+            check="",
+            forward="""
+return image_to_patches(images, self.patch_size) @ self.projection.weight.T
+""",
+        ),
+        ("no_bias", "column_by_column"): module(
+            forward="""
+columns = image_to_patches(images.mT, self.patch_size)
+patches = columns.unflatten(-1, (-1, self.patch_size, self.patch_size)).mT.flatten(2)
+return patches @ self.projection.weight.T
+"""
+        ),
+        ("detached", "channels_last"): module(
+            forward="""
+patches = image_to_patches(images, self.patch_size).unflatten(-1, (images.shape[1], -1)).mT.flatten(2)
+return self.projection(patches).detach()
+"""
+        ),
+        ("transposed_output", "any_size"): module(
+            check="",
+            forward="""
+return self.projection(image_to_patches(images, self.patch_size)).mT
+""",
+        ),
+        ("kernel_transposed", "convolution_no_bias"): module(
+            copy="""
+with torch.no_grad():
+    conv.weight.copy_(weight.reshape(conv.weight.shape).mT)
+    conv.bias.zero_()
+return conv
+"""
+        ),
+        ("stride_1", "kernel_channels_last"): module(
+            convert="""
+conv = nn.Conv2d(weight.shape[1] // size**2, len(weight), size)
+""",
+            copy="""
+with torch.no_grad():
+    conv.weight.copy_(weight.reshape(len(weight), size, size, -1).movedim(-1, 1))
+    conv.bias.copy_(embedding.projection.bias)
+return conv
+""",
+        ),
+    },
+    "shapes": {
+        ("square_only", "no_bias"): shapes(
+            "((height // patch_size) ** 2, dim), ((height // patch_size) ** 2, d_model), dim * d_model",
+            "shape_of_patches, shape_of_vectors, num_parameters = (196, 256), (196, 512), 131072",
+        ),
+        ("side_only", "one_for_each_patch"): shapes(
+            "(height // patch_size, dim), (height // patch_size, d_model), height // patch_size * (dim + 1) * d_model",
+            "shape_of_patches, shape_of_vectors, num_parameters = (14, 256), (14, 512), 14 * 131584",
+        ),
+        ("one_channel", "no_bias"): shapes(
+            "(n, patch_size**2), (n, d_model), patch_size**2 * d_model",
+            "shape_of_patches, shape_of_vectors, num_parameters = (196, 256), (196, 512), 131072",
+        ),
+        ("side_of_patch", "bias_per_patch_entry"): shapes(
+            "(n, channels * patch_size), (n, d_model), channels * patch_size * (d_model + 1)",
+            "shape_of_patches, shape_of_vectors, num_parameters = (196, 16), (196, 512), 16 * 513",
+        ),
+    },
+}
+
+# --- mutants that compute the same -----------------------------------------------------------------------------------
+
+SIZES_SAID = "only the text of the error differs, and it still names the sizes"
+
+EQUIVALENT: dict[str, dict[str, str]] = {
+    "image_to_patches": {
+        "height, width = images.shape[-2:] → height, width = images.shape[2:]": "the shape has four numbers",
+    },
+    "patch_embedding": {
+        'raise ValueError(f"images of {tuple(images.shape[1:])} do not fit an embedding for {self.image_shape}") → '
+        f'raise ValueError(f"images of {{tuple(images.shape[ {first}:])}} do not fit an embedding for '
+        '{self.image_shape}")': SIZES_SAID
+        for first in (0, 2)
+    },
+    "shapes": {
+        "num_patches = height * width // patch_size**2 → num_patches = height * width / patch_size**2": (
+            "the division leaves no rest, and 12.0 counts as 12"
+        ),
+    },
+}
