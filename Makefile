@@ -14,7 +14,7 @@ ARGS ?=
 SET_UP := .venv/set-up-done
 COURSE := .venv/bin/python course.py
 
-.PHONY: help course book serve lab formgrader release grade test clean
+.PHONY: help course book serve lab formgrader release grade accuracy test clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -40,6 +40,9 @@ release: $(SET_UP) ## generate exercises/ from solutions/
 
 grade: $(SET_UP) ## grade the sample class; with CLASS=. the folder submitted/ here
 	@$(COURSE) grade $(CLASS)
+
+accuracy: $(SET_UP) ## judge and grade every answer whose worth is known, for the page on the grader
+	@$(COURSE) accuracy
 
 test: course ## run everything that .ci/run runs
 	.venv/bin/ruff check .

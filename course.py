@@ -217,6 +217,20 @@ def grade(folder=SAMPLE_CLASS):
         sys.exit(f"Not graded, {len(failures)} in all; their logs are in _build/logs:\n{named}")
 
 
+def accuracy():
+    """Judge and grade every answer whose worth is known, and write the figures of the page on it."""
+    from encoder_grader.accuracy import results
+
+    release()
+    with stderr_into("accuracy.log"):
+        figures = results.measure(BUILD / "accuracy", workers=os.cpu_count() or 1)
+    results.write(figures)
+    wrong = [answer for exercise in figures["exercises"].values() for answer in exercise["missed"] + exercise["refused"]]
+    print(f"Figures:  {os.path.relpath(results.FILE)}")
+    if wrong:
+        sys.exit("Judged wrongly:\n" + "\n".join(f"  {answer}" for answer in wrong))
+
+
 def course():
     release()
     book()
@@ -268,6 +282,7 @@ def formgrader(*arguments):
 
 def main(command, *arguments):
     commands = {"set-up": set_up, "release": release, "book": book, "grade": grade, "course": course}
+    commands |= {"accuracy": accuracy}
     if command != "set-up":
         os.environ["PATH"] = f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"  # nbgrader calls alembic
     try:

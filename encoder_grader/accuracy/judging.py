@@ -1,7 +1,10 @@
 """The judge alone, on every answer at several seeds."""
 
+import io
 import math
+import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 
 from encoder_grader.accuracy.cases import Case
@@ -53,7 +56,13 @@ class Bench:
     def outcome(self, case: Case) -> Outcome:
         """Judge one answer."""
         with clean_state():
-            recording = collect(self.plan, case.namespace(), SECONDS)
+            with (
+                warnings.catch_warnings(action="ignore"),
+                redirect_stdout(io.StringIO()),
+                redirect_stderr(io.StringIO()),
+            ):
+                namespace = case.namespace()
+                recording = collect(self.plan, namespace, SECONDS)
             verdict = self.judge.verdict(recording)
             return self._outcome(verdict, Answers(self.plan, recording, like=self.judge.reference))
 
