@@ -64,11 +64,15 @@ class Cage(KernelHost):
         own = HostFolder(folder, with_user=way != USER)
         self.user = own.user
         super().__init__(course, limits, own)
-        self.name_user(own.user or os.getuid(), own.user or os.getgid())
-        open_for_reading(self.folder / "own", self.folder / "course", self.exchange)
-        if way == DROPPED:
-            self.folder.chmod(0o711)
-        self.mounts = mounts.arguments(self.folder, self.limits.disk, hide)
+        try:
+            self.name_user(own.user or os.getuid(), own.user or os.getgid())
+            open_for_reading(self.folder / "own", self.folder / "course", self.exchange)
+            if way == DROPPED:
+                self.folder.chmod(0o711)
+            self.mounts = mounts.arguments(self.folder, self.limits.disk, [*hide, own.base])
+        except BaseException:
+            self.close()
+            raise
 
     def name_user(self, user: int, group: int) -> None:
         """Write the two files that give the user in the cage a name."""
@@ -118,14 +122,12 @@ class Cage(KernelHost):
     def meet(self, process: subprocess.Popen, outside: socket.socket, stderr: int) -> Run:
         """Wait for the launcher's report, begin to watch, and let it go on."""
         folders, left, sender = receive(outside)
-        if left == [] and self.user in (None, sender.user):
+        if left == [] and (self.user is None or sender[1:] == (self.user, self.user)):
+            proc, *places = folders
             try:
-                proc, *places = folders
-                run = Run(
-                    process, InCage(sender.process, proc), list(map(InMemory, places)), self.limits, stderr, self.period
-                )
+                processes = InCage(sender.process, proc)
                 outside.send(b"!")
-                return run
+                return Run(process, processes, list(map(InMemory, places)), self.limits, stderr, self.period)
             except OSError as error:  # before Linux 5.3
                 left = [f"a process that cannot be watched ({error.strerror})"]
         process.kill()

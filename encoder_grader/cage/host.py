@@ -52,11 +52,15 @@ class KernelHost:
         self.folder, self.exchange = own.path, own.path / "exchange"
         self._held = Held(own)
         self._finish = weakref.finalize(self, self._held.close)
-        for name in ("own", "course", "exchange"):
-            (self.folder / name).mkdir()
-        for program in ("launch.py", "kernel.py", "probe.py"):
-            shutil.copyfile(HERE / program, self.folder / "own" / program)
-        copy_course(course or {}, self.folder / "course")
+        try:
+            for name in ("own", "course", "exchange"):
+                (self.folder / name).mkdir()
+            for program in ("launch.py", "kernel.py", "probe.py"):
+                shutil.copyfile(HERE / program, self.folder / "own" / program)
+            copy_course(course or {}, self.folder / "course")
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self):
         return self

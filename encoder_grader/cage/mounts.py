@@ -55,7 +55,8 @@ def below(path: Path, folders: Iterable[Path]) -> bool:
 def view(hide: Iterable[Path]) -> list[str]:
     """The read-only part of the cage. What has to be hidden below it is covered by an empty folder."""
     shown = readable()
-    hidden = {path.resolve() for path in hide} | of_the_course()
+    home = Path(os.path.expanduser("~"))  # stays as it is for a user without one
+    hidden = {path.resolve() for path in (*hide, home)} | of_the_course()
     if covered := hidden.intersection(shown):
         raise CannotCage(f"{covered.pop()} holds both what a notebook must not see and the Python that it needs.")
     steps = [(len(path.parts), "--ro-bind", path) for path in shown]

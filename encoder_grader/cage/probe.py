@@ -1,7 +1,8 @@
 """Tries, from inside a cage, what a notebook must not be able to do, and prints as JSON what worked.
 
-Runs as `python -I -S probe.py QUESTIONS`. QUESTIONS is JSON: `port` and `name`, of servers of the host; `hidden`, paths that
-must not be seen; `folders`, where to try to write; `forks`, how many processes to try; `memory`, how many bytes.
+Runs as `python -I -S probe.py QUESTIONS`. QUESTIONS is JSON: `port` and `name`, of servers of the host; `hidden`,
+paths that must not be seen; `folders`, where to try to write; `forks`, how many processes to try; `memory`, how many
+bytes.
 """
 
 import contextlib

@@ -156,6 +156,7 @@ def describe(limits: Limits | None = None) -> str:
         return f"Sandbox: none, {failure}\n{WHAT_TO_SET}"
     who = {ROOT: "set up by root", DROPPED: "set up by another user for root", USER: "set up by you"}[found.way]
     watched = "by the system and a watchdog", "by a watchdog"
+    calls = "a filter refuses those that no notebook needs" if found.filter else "not filtered on this processor"
     return f"""\
 Sandbox: bubblewrap {found.bwrap}, {who}; notebooks run as user {found.user} without any privilege
   network      none, not even this machine's own
@@ -164,4 +165,4 @@ Sandbox: bubblewrap {found.bwrap}, {who}; notebooks run as user {found.user} wit
   processes    only its own, at most {limits.processes} with threads, held {watched[not found.forks]}
   memory       {size(limits.memory)}, held {watched[not found.memory]}
   time         {limits.wall:g} seconds, of them {limits.cpu:g} of processor time, held by a watchdog
-  system calls {"a filter refuses those that no notebook needs" if found.filter else "not filtered on this processor"}"""
+  system calls {calls}"""
