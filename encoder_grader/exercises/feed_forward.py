@@ -10,6 +10,7 @@ from encoder_grader.judge import Answers
 from encoder_grader.plan import Plan, pick
 from encoder_lib.feed_forward import FeedForward, gelu
 
+EQUATION = "“The equation” in chapter 5"
 MAPS = "“The two maps” in chapter 5"
 ALONE = "“Position by position” in chapter 5"
 ONE_MAP = "“Without an activation they are one” in chapter 5"
@@ -61,10 +62,12 @@ def _two_maps_challenge(seed: int) -> Plan:
         b_1, b_2 = torch.zeros(d_ff), torch.zeros(d_model)
         if kind == "maps":  # everything is so far above zero that no activation changes it
             w_1, w_2 = w_1.abs() + 0.5, w_2.abs()
-        if kind == "biases":  # x·W₁ is often negative, x·W₁ + b₁ and the output never are
-            w_2 = w_2.abs()
+        if kind == "biases":  # x·W₁ is negative in every other unit, x·W₁ + b₁ and the output never are
+            x, w_2 = x + 0.5, w_2.abs()
+            w_1 = 2 * (w_1.abs() + 0.5)
+            w_1[:, 1::2] *= -1  # so far from zero that only ReLU and what is not bent at all can be told apart
             b_1 = (x @ w_1).abs().max() + torch.rand(d_ff, generator=draw) + 6
-            b_2 = torch.rand(d_model, generator=draw) * 5 + 1
+            b_2 = torch.rand(d_model, generator=draw) * 50 + 10
         if kind == "places":
             b_1, b_2 = torch.randn(d_ff, generator=draw), torch.randn(d_model, generator=draw)
         inputs = {"x": x, "w_1": w_1, "b_1": b_1, "w_2": w_2, "b_2": b_2}
@@ -198,6 +201,12 @@ TWO_MAPS = Exercise(
             _maps(lambda x, w_1, b_1, w_2, b_2: feed_forward(x, w_2, b_2, w_1, b_1)),
         ),
         Misconception(
+            "residual",
+            "you added x to the output: the sum is Add & Norm's part",
+            EQUATION,
+            _maps(lambda x, *rest: x + feed_forward(x, *rest)),
+        ),
+        Misconception(
             "mixed_positions",
             "your positions mix, as in attention: here every position goes through by itself",
             ALONE,
@@ -291,6 +300,12 @@ GELU = Exercise(
             "you used the tanh form where the exact one is asked for",
             CURVES,
             _gelus(exact=lambda x: gelu(x, "tanh")),
+        ),
+        Misconception(
+            "tanh_by_default",
+            "without `approximate` you give the tanh form: the exact one is the default",
+            CURVES,
+            {"gelu": lambda x, approximate="tanh": gelu(x, approximate)},
         ),
         Misconception(
             "exact_for_tanh",
@@ -411,7 +426,8 @@ def _module_challenge(seed: int) -> Plan:
             network = plan.call("FeedForward", d_model, d_ff, dropout=0.0, **keywords)
             plan.load(network, weights(d_model, d_ff))
             plan.train(network, bool(other))
-            plan.call(network, plan.tensor(f"{other}x {activation}", x), label=f"{other}{activation}")
+            far = 5 if other and activation == "relu" else 1  # GELU's two forms part near zero alone
+            plan.call(network, plan.tensor(f"{other}x {activation}", far * x), label=f"{other}{activation}")
 
     # every input is 1 and every hidden entry 0.75 before the activation; both maps mix two neighbours with unequal
     # weights, so that the values of the output tell what was dropped where
@@ -525,6 +541,7 @@ class _Network(nn.Module):
         curves=None,
         ending=None,
         beginning=None,
+        residual=False,
         where="hidden",
         drop=nn.functional.dropout,
         bias=True,
@@ -543,9 +560,12 @@ class _Network(nn.Module):
         self.linear_1, self.linear_2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
         self.activation = (known | (curves or {})).get(activation, lenient)
         self.ending, self.beginning, self.where, self.p, self.drop = ending, beginning, where, dropout, drop
-        self.bias, self.frozen = bias, frozen
+        self.bias, self.frozen, self.residual = bias, frozen, residual
 
     def forward(self, x):
+        return x + self.mapped(x) if self.residual else self.mapped(x)
+
+    def mapped(self, x):
         def linear(layer, x):
             weight, bias = layer.weight, layer.bias if self.bias else None
             if self.frozen:
@@ -665,6 +685,12 @@ MODULE = Exercise(
             CURVES,
             _network(curves={"gelu": lambda x: x * torch.sigmoid(1.702 * x)}),
         ),
+        Misconception(
+            "residual",
+            "your module adds x to its output: the sum is Add & Norm's part",
+            EQUATION,
+            _network(residual=True),
+        ),
         Misconception("no_bias", "your maps do not add their biases", MAPS, _network(bias=False)),
         Misconception(
             "no_dropout",
@@ -677,6 +703,12 @@ MODULE = Exercise(
             "your dropout goes on in evaluation: it has to follow `self.training`, as nn.Dropout does by itself",
             DROPOUT,
             _network(drop=lambda x, p, training: nn.functional.dropout(x, p, True)),
+        ),
+        Misconception(
+            "modes_confused",
+            "your module drops in evaluation and not in training",
+            DROPOUT,
+            _network(drop=lambda x, p, training: nn.functional.dropout(x, p, not training)),
         ),
         Misconception(
             "dropout_on_output",
@@ -1054,9 +1086,10 @@ def _counts_challenge(seed: int) -> Plan:
     plan = Plan()
     for name in ("paper_attention", "paper_feed_forward"):
         plan.name(name, label=name)
-    for other in ("", "other_"):
-        batch, seq, d_model = pick(draw, 2, 5), 2 * pick(draw, 10, 30) + 1, 8 * pick(draw, 3, 9)  # no two are equal
-        d_ff = d_model * 3 + pick(draw, 1, 9)
+    for other, smallest in (("", 2), ("other_", 5)):
+        batch = smallest + pick(draw, 0, 2)  # another one in each call
+        seq, d_model = 2 * pick(draw, 10, 30) + 1, 8 * pick(draw, 3, 9)  # never the same
+        d_ff = d_model * 3 + 2 * pick(draw, 1, 4) + (1 if other else 0)  # one crossover is even, the other odd
         plan.call("attention_parameters", d_model, label=f"{other}attention parameters")
         plan.call("feed_forward_parameters", d_model, d_ff, label=f"{other}network parameters")
         plan.call("attention_multiply_adds", batch, seq, d_model, label=f"{other}attention work")

@@ -35,10 +35,12 @@ COST = {
         "bias_after_activation": {"biases"},
         "transposed": {"maps", "biases", "activation", "alone"},  # nothing can be told of a map that is another map
         "swapped": {"maps", "biases", "activation", "alone"},  # nothing can be told of a map that is another map
+        "residual": {"maps", "biases", "activation", "alone"},
         "mixed_positions": {"alone"},
     },
     "gelu": {
         "tanh_for_exact": {"exact"},
+        "tanh_by_default": {"exact"},
         "exact_for_tanh": {"tanh"},
         "erf_without_root": {"exact"},
         "sigmoid_form": {"exact"},
@@ -64,9 +66,11 @@ COST = {
         "always_gelu": {"relu"},
         "tanh_form": {"gelu"},
         "sigmoid_form": {"gelu"},
+        "residual": {"relu", "gelu", "dropout"},
         "no_bias": {"relu", "gelu"},
         "no_dropout": {"dropout"},
         "dropout_in_evaluation": {"dropout"},
+        "modes_confused": {"dropout"},
         "dropout_on_output": {"dropout"},
         "dropout_twice": {"dropout"},
         "dropout_on_input": {"dropout"},

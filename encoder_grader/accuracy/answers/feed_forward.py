@@ -1211,6 +1211,912 @@ RIGHT: dict[str, dict[str, str]] = {
     "counts": COUNTED,
 }
 
-WRONG: dict[str, dict[str, tuple[str, str]]] = {}
-PAIRS: dict[str, dict[tuple[str, str], str]] = {}
-EQUIVALENT: dict[str, dict[str, str]] = {}
+NOT_TWO_MAPS = "maps biases activation alone"  # of a map that is another map, nothing more can be told
+
+WRONG_TWO_MAPS = {
+    "a leak below zero": (
+        "activation",
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return nn.functional.leaky_relu(x @ w_1 + b_1) @ w_2 + b_2
+""",
+    ),
+    "ELU for ReLU": (
+        "activation",
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return nn.functional.elu(x @ w_1 + b_1) @ w_2 + b_2
+""",
+    ),
+    "the absolute value for the larger of 0 and x": (
+        "activation",
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return torch.abs(x @ w_1 + b_1) @ w_2 + b_2
+""",
+    ),
+    "the smaller of 0 and x": (
+        NOT_TWO_MAPS,
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return (x @ w_1 + b_1).clamp(max=0) @ w_2 + b_2
+""",
+    ),
+    "the largest hidden value of all positions": (
+        "alone",
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    hidden = torch.relu(x @ w_1 + b_1).amax(dim=1, keepdim=True)
+    return hidden.expand(-1, x.shape[1], -1) @ w_2 + b_2
+""",
+    ),
+    "a sigmoid between the maps": (
+        NOT_TWO_MAPS,
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return torch.sigmoid(x @ w_1 + b_1) @ w_2 + b_2
+""",
+    ),
+    "a softmax over the hidden units": (
+        NOT_TWO_MAPS,
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return torch.relu(x @ w_1 + b_1).softmax(-1) @ w_2 + b_2
+""",
+    ),
+    "the mean over the hidden units": (
+        NOT_TWO_MAPS,
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    hidden = torch.relu(x @ w_1 + b_1)
+    return (hidden.unsqueeze(-1) * w_2).mean(-2) + b_2
+""",
+    ),
+    "the first bias twice": (
+        "biases",
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    hidden = nn.functional.linear(x, w_1.T, b_1)
+    return torch.relu(hidden + b_1) @ w_2 + b_2
+""",
+    ),
+    "a bias subtracted": (
+        "biases",
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return torch.relu(x @ w_1 + b_1) @ w_2 - b_2
+""",
+    ),
+    "the second bias once for each hidden unit": (
+        "biases",
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    out = torch.zeros_like(x)
+    for unit in range(len(b_1)):
+        out = out + torch.relu(x @ w_1[:, unit] + b_1[unit])[..., None] * w_2[unit] + b_2
+    return out
+""",
+    ),
+    "the neighbour's output": (
+        "alone",
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return torch.relu(x.roll(1, dims=1) @ w_1 + b_1) @ w_2 + b_2
+""",
+    ),
+    "the mean of the positions so far": (
+        "alone",
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    so_far = x.cumsum(1) / torch.arange(1, x.shape[1] + 1)[:, None]
+    return torch.relu(so_far @ w_1 + b_1) @ w_2 + b_2
+""",
+    ),
+    "the first position for all": (
+        "alone",
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return (torch.relu(x[:, 0] @ w_1 + b_1) @ w_2 + b_2).unsqueeze(1).repeat(1, x.shape[1], 1)
+""",
+    ),
+    "batch and positions mixed up by a reshape": (
+        NOT_TWO_MAPS,
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    tokens = x.transpose(0, 1).reshape(-1, x.shape[-1])  # seq first
+    return (torch.relu(tokens @ w_1 + b_1) @ w_2 + b_2).reshape(x.shape)  # batch first
+""",
+    ),
+    "only the first sequence, zeros for the rest": (
+        NOT_TWO_MAPS,
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    out = torch.zeros_like(x)
+    out[0] = torch.relu(x[0] @ w_1 + b_1) @ w_2 + b_2
+    return out
+""",
+    ),
+    "a batch of one loses its axis": (
+        NOT_TWO_MAPS,
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return torch.relu(x.squeeze() @ w_1 + b_1) @ w_2 + b_2
+""",
+    ),
+    "the visible check's sizes in the loops": (
+        NOT_TWO_MAPS,
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    out = torch.zeros_like(x)
+    for b in range(2):
+        for t in range(3):
+            out[b, t] = torch.relu(x[b, t] @ w_1 + b_1) @ w_2 + b_2
+    return out
+""",
+    ),
+    "a list of the positions": (
+        NOT_TWO_MAPS,
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return [torch.relu(token @ w_1 + b_1) @ w_2 + b_2 for token in x.flatten(0, 1)]
+""",
+    ),
+    "printed, and nothing returned": (
+        NOT_TWO_MAPS,
+        """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    print(torch.relu(x @ w_1 + b_1) @ w_2 + b_2)
+""",
+    ),
+}
+
+SLOPE = """
+def gelu_derivative(x):
+    return torch.special.ndtr(x) + x * torch.exp(-x**2 / 2) / math.sqrt(2 * math.pi)
+"""
+FORMS = """
+def gelu(x, approximate='none'):
+    if approximate == 'none':
+        return x * (1 + torch.erf(x / math.sqrt(2))) / 2
+    if approximate == 'tanh':
+        return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    raise ValueError(f'{approximate=}')
+"""
+
+WRONG_GELUS = {
+    "the root of the wrong side": (
+        "exact",
+        FORMS.replace("erf(x / math.sqrt(2))", "erf(x) / math.sqrt(2)") + SLOPE,
+    ),
+    "multiplied by √2 instead of divided": (
+        "exact",
+        FORMS.replace("erf(x / math.sqrt(2))", "erf(x * math.sqrt(2))") + SLOPE,
+    ),
+    "ReLU": (
+        "exact",
+        FORMS.replace("x * (1 + torch.erf(x / math.sqrt(2))) / 2", "x.clamp(min=0)") + SLOPE,
+    ),
+    "rounded to three places": (
+        "exact",
+        FORMS.replace("torch.erf(x / math.sqrt(2))) / 2", "torch.erf(x / math.sqrt(2))).round(decimals=3) / 2") + SLOPE,
+    ),
+    "a slip in the digits of 0.044715": ("tanh", FORMS.replace("0.044715", "0.44715") + SLOPE),
+    "a square for the cube": ("tanh", FORMS.replace("x**3", "x**2") + SLOPE),
+    "√2/π for √(2/π)": ("tanh", FORMS.replace("math.sqrt(2 / math.pi)", "math.sqrt(2) / math.pi") + SLOPE),
+    "√(π/2) for √(2/π)": ("tanh", FORMS.replace("math.sqrt(2 / math.pi)", "math.sqrt(math.pi / 2)") + SLOPE),
+    "the two forms under each other's name": (
+        "exact tanh",
+        FORMS.replace("'none':", "'was none':").replace("'tanh':", "'none':").replace("'was none':", "'tanh':") + SLOPE,
+    ),
+    "the slope's exponent without its half": ("derivative", FORMS + SLOPE.replace("x**2 / 2", "x**2")),
+    "the slope's exponent with the wrong sign": ("derivative", FORMS + SLOPE.replace("-x**2", "x**2")),
+    "the slope's density without the root": (
+        "derivative",
+        FORMS + SLOPE.replace("math.sqrt(2 * math.pi)", "2 * math.pi"),
+    ),
+    "the slope's second term subtracted": ("derivative", FORMS + SLOPE.replace("+ x *", "- x *")),
+    "the slope's second term alone": ("derivative", FORMS + SLOPE.replace("torch.special.ndtr(x) + ", "")),
+    "GELU itself for its slope": ("derivative", FORMS + "\ndef gelu_derivative(x):\n    return gelu(x)\n"),
+    "one slope for the whole tensor": (
+        "derivative",
+        FORMS
+        + """
+def gelu_derivative(x):
+    x = x.clone().requires_grad_()
+    gelu(x).mean().backward()
+    return x.grad
+""",
+    ),
+    "the f before the message is forgotten": (
+        "unknown",
+        FORMS.replace("f'{approximate=}'", "'{approximate=}'") + SLOPE,
+    ),
+    "an error that is returned and not raised": (
+        "unknown",
+        FORMS.replace("raise ValueError", "return ValueError") + SLOPE,
+    ),
+    "an assertion": (
+        "unknown",
+        FORMS.replace("raise ValueError(f'{approximate=}')", "assert False, f'{approximate=}'") + SLOPE,
+    ),
+    "an error of another kind": ("unknown", FORMS.replace("ValueError", "NotImplementedError") + SLOPE),
+    "an error for the tanh form too": (
+        "tanh",
+        FORMS.replace("if approximate == 'tanh'", "if approximate == 'Tanh'") + SLOPE,
+    ),
+    "for single numbers only": (
+        "exact tanh derivative unknown",
+        """
+def gelu(x, approximate='none'):
+    if approximate == 'none':
+        return x * (1 + math.erf(x / math.sqrt(2))) / 2
+    if approximate == 'tanh':
+        return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    raise ValueError(f'{approximate=}')
+
+def gelu_derivative(x):
+    return (1 + math.erf(x / math.sqrt(2))) / 2 + x * math.exp(-x**2 / 2) / math.sqrt(2 * math.pi)
+""",
+    ),
+    "for three axes only": (
+        "exact tanh derivative unknown",
+        FORMS.replace("def gelu(", "def plain(")
+        + SLOPE.replace("def gelu_derivative(", "def slope(")
+        + """
+def each(f, x):
+    batch, seq, width = x.shape
+    return torch.stack([torch.stack([f(x[b, t]) for t in range(seq)]) for b in range(batch)])
+
+def gelu(x, approximate='none'):
+    return each(lambda part: plain(part, approximate), x)
+
+def gelu_derivative(x):
+    return each(slope, x)
+""",
+    ),
+    "a list of lists": (
+        "exact tanh derivative",
+        FORMS.replace("def gelu(", "def plain(")
+        + SLOPE.replace("def gelu_derivative(", "def slope(")
+        + """
+def gelu(x, approximate='none'):
+    return plain(x, approximate).tolist()
+
+def gelu_derivative(x):
+    return slope(x).tolist()
+""",
+    ),
+}
+
+MODULE = """
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff, dropout=0.1, activation='relu'):
+        super().__init__()
+        if activation not in ('relu', 'gelu'):
+            raise ValueError(f'{activation=}')
+        self.function = getattr(nn.functional, activation)
+        self.linear_1, self.linear_2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        hidden = self.function(self.linear_1(x))
+        hidden = self.drop(hidden)
+        return self.linear_2(hidden)
+"""
+UNKNOWN = """        if activation not in ('relu', 'gelu'):
+            raise ValueError(f'{activation=}')
+"""
+
+
+def _module(*changes: tuple[str, str]) -> str:
+    """The module above with parts of its text replaced."""
+    cell = MODULE
+    for old, new in changes:
+        if old not in cell:
+            raise ValueError(f"the module has no {old!r}")
+        cell = cell.replace(old, new)
+    return cell
+
+
+WRONG_MODULES = {
+    "another share by default": ("dropout", _module(("dropout=0.1", "dropout=0.5"))),
+    "the argument `dropout` not passed on": ("relu gelu dropout", _module(("nn.Dropout(dropout)", "nn.Dropout()"))),
+    "one mask for the whole batch": (
+        "dropout",
+        _module(("hidden = self.drop(hidden)", "hidden = hidden * self.drop(torch.ones(hidden.shape[1:]))")),
+    ),
+    "the same mask at every call": (
+        "dropout",
+        _module(("hidden = self.drop(hidden)", "torch.manual_seed(0)\n        hidden = self.drop(hidden)")),
+    ),
+    "whole positions dropped": ("dropout", _module(("nn.Dropout(dropout)", "nn.Dropout1d(dropout)"))),
+    "scaled in evaluation instead of in training": (
+        "dropout",
+        _module(
+            ("self.drop = nn.Dropout(dropout)", "self.p = dropout"),
+            (
+                "hidden = self.drop(hidden)",
+                "hidden = hidden * (torch.rand_like(hidden) >= self.p) if self.training else hidden * (1 - self.p)",
+            ),
+        ),
+    ),
+    "scaled by the share that is dropped": (
+        "relu gelu dropout",
+        _module(
+            ("self.drop = nn.Dropout(dropout)", "self.p = dropout"),
+            (
+                "hidden = self.drop(hidden)",
+                "hidden = hidden * (torch.rand_like(hidden) >= self.p) / self.p if self.training else hidden",
+            ),
+        ),
+    ),
+    "noise added instead": (
+        "dropout",
+        _module(
+            ("self.drop = nn.Dropout(dropout)", "self.p = dropout"),
+            ("hidden = self.drop(hidden)", "hidden = hidden + self.training * self.p * torch.randn_like(hidden)"),
+        ),
+    ),
+    "a new dropout in each call": (
+        "dropout",
+        _module(
+            ("self.drop = nn.Dropout(dropout)", "self.p = dropout"),
+            ("hidden = self.drop(hidden)", "hidden = nn.Dropout(self.p)(hidden)"),
+        ),
+    ),
+    "the mode read when the module is made": (
+        "dropout",
+        _module(
+            ("self.drop = nn.Dropout(dropout)", "self.p, self.on = dropout, self.training"),
+            ("hidden = self.drop(hidden)", "hidden = nn.functional.dropout(hidden, self.p, self.on)"),
+        ),
+    ),
+    "dropout in place on what the gradient of ReLU needs": (
+        "gradients",
+        _module(
+            (
+                "hidden = self.drop(hidden)",
+                "hidden = nn.functional.dropout(hidden, self.drop.p, self.training, inplace=True)",
+            )
+        ),
+    ),
+    "the hidden layer detached": ("gradients", _module(("self.drop(hidden)", "self.drop(hidden).detach()"))),
+    "x detached": ("gradients", _module(("self.linear_1(x)", "self.linear_1(x.detach())"))),
+    "x made anew": ("gradients", _module(("self.linear_1(x)", "self.linear_1(torch.tensor(x.tolist()))"))),
+    "no gradients asked for": (
+        "gradients",
+        _module(("    def forward", "    @torch.no_grad()\n    def forward")),
+    ),
+    "frozen weights": (
+        "gradients",
+        _module(("self.drop = nn", "self.linear_1.requires_grad_(False)\n        self.drop = nn")),
+    ),
+    "the second map's weights plain tensors": (
+        "gradients",
+        """
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff, dropout=0.1, activation='relu'):
+        super().__init__()
+        if activation not in ('relu', 'gelu'):
+            raise ValueError(f'{activation=}')
+        self.function = getattr(nn.functional, activation)
+        self.linear_1 = nn.Linear(d_model, d_ff)
+        self.weight, self.bias = torch.randn(d_model, d_ff), torch.zeros(d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def load_reference(self, weights):
+        self.linear_1.load_state_dict({'weight': weights['linear_1.weight'], 'bias': weights['linear_1.bias']})
+        self.weight, self.bias = weights['linear_2.weight'], weights['linear_2.bias']
+
+    def forward(self, x):
+        hidden = self.drop(self.function(self.linear_1(x)))
+        return nn.functional.linear(hidden, self.weight, self.bias)
+""",
+    ),
+    "maps without biases": (
+        "relu gelu",
+        _module(
+            (
+                "nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)",
+                "(nn.Linear(*w, False) for w in ((d_model, d_ff), (d_ff, d_model)))",
+            )
+        ),
+    ),
+    "one map there and back": (
+        "relu gelu dropout gradients",
+        _module(
+            ("nn.Linear(d_ff, d_model)", "None"),
+            ("self.linear_2(hidden)", "nn.functional.linear(hidden, self.linear_1.weight.T)"),
+        ),
+    ),
+    "the two maps under each other's name": (
+        "relu gelu",
+        _module(
+            ("self.linear_1, self.linear_2 =", "self.linear_2, self.linear_1 ="),
+            ("self.linear_1(x)", "self.linear_2(x)"),
+            ("self.linear_2(hidden)", "self.linear_1(hidden)"),
+        ),
+    ),
+    "a norm before the maps": (
+        "relu gelu dropout",
+        _module(("self.linear_1(x)", "self.linear_1(nn.functional.layer_norm(x, x.shape[-1:]))")),
+    ),
+    "a batch of one loses its axis": (
+        "relu gelu dropout gradients",
+        _module(("self.linear_2(hidden)", "self.linear_2(hidden).squeeze(0)")),
+    ),
+    "another activation for GELU": (
+        "gelu",
+        _module(
+            ("getattr(nn.functional, activation)", "nn.functional.relu if activation == 'relu' else nn.functional.silu")
+        ),
+    ),
+    "a ceiling at 6": (
+        "relu",
+        _module(
+            (
+                "getattr(nn.functional, activation)",
+                "nn.functional.relu6 if activation == 'relu' else nn.functional.gelu",
+            )
+        ),
+    ),
+    "any function of torch's for an activation": (
+        "unknown",
+        _module(("activation not in ('relu', 'gelu')", "not hasattr(nn.functional, activation)")),
+    ),
+    "any part of the text is a name": ("unknown", _module(("('relu', 'gelu')", "'relu or gelu'"))),
+    "no check but in the call": (
+        "unknown",
+        _module(
+            (UNKNOWN, ""),
+            ("self.function = getattr(nn.functional, activation)", "self.activation = activation"),
+            (
+                "hidden = self.function(self.linear_1(x))",
+                "if self.activation not in ('relu', 'gelu'):\n"
+                "            raise ValueError(f'{self.activation=}')\n"
+                "        hidden = getattr(nn.functional, self.activation)(self.linear_1(x))",
+            ),
+        ),
+    ),
+    "an assertion": (
+        "unknown",
+        _module((UNKNOWN, "        assert activation in ('relu', 'gelu'), f'{activation=}'\n")),
+    ),
+    "an error of another kind": ("unknown", _module(("raise ValueError", "raise TypeError"))),
+    "a function where a module is asked for": (
+        "relu gelu dropout unknown gradients",
+        """
+def FeedForward(d_model, d_ff, dropout=0.1, activation='relu'):
+    first, second = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+    return lambda x: second(nn.functional.dropout(torch.relu(first(x)), dropout))
+""",
+    ),
+}
+
+RANKS = """
+rank_through_2048, rank_through_64 = 512, 64
+
+def largest_rank(d_in, d_hidden, d_out):
+    return min(d_in, d_hidden, d_out)
+"""
+MERGED = """
+def collapse(w_1, b_1, w_2, b_2):
+    return w_1 @ w_2, b_1 @ w_2 + b_2
+"""
+
+WRONG_COLLAPSES = {
+    "the pair in the other order": (
+        "weight bias",
+        RANKS + MERGED.replace("w_1 @ w_2, b_1 @ w_2 + b_2", "b_1 @ w_2 + b_2, w_1 @ w_2"),
+    ),
+    "the weight alone": ("weight bias", RANKS + MERGED.replace("w_1 @ w_2, b_1 @ w_2 + b_2", "w_1 @ w_2")),
+    "a layer instead of a pair": (
+        "weight bias",
+        RANKS
+        + """
+def collapse(w_1, b_1, w_2, b_2):
+    layer = nn.Linear(len(w_1), len(b_2))
+    layer.weight.data, layer.bias.data = (w_1 @ w_2).T, b_1 @ w_2 + b_2
+    return layer
+""",
+    ),
+    "the weight still bent": ("weight", RANKS + MERGED.replace("w_1 @ w_2,", "w_1.clamp(min=0) @ w_2,")),
+    "the first weight's columns one by one": ("weight", RANKS + MERGED.replace("w_1 @ w_2,", "w_1 * w_2.T,")),
+    "the sum of both biases": ("weight bias", RANKS + MERGED.replace("b_1 @ w_2 + b_2", "b_1 + b_2")),
+    "the second bias through the map as well": ("bias", RANKS + MERGED.replace("+ b_2", "+ b_2 @ w_1 @ w_2")),
+    "what both maps make of ones": (
+        "bias",
+        RANKS + MERGED.replace("b_1 @ w_2 + b_2", "(w_1.sum(0) + b_1) @ w_2 + b_2"),
+    ),
+    "the mean over the hidden units": ("bias", RANKS + MERGED.replace("b_1 @ w_2", "(b_1[:, None] * w_2).mean(0)")),
+    "a bias for each row": ("bias", RANKS + MERGED.replace("+ b_2", "+ b_2 + torch.zeros(len(w_1), 1)")),
+    "the rule right, one prediction wrong": (
+        "prediction",
+        RANKS.replace("= 512, 64", "= 2048, 64") + MERGED,
+    ),
+    "predictions as text": ("prediction", RANKS.replace("= 512, 64", "= '512', '64'") + MERGED),
+    "the two predictions swapped": ("prediction", RANKS.replace("= 512, 64", "= 64, 512") + MERGED),
+    "the two widths of the notebook by heart": (
+        "rank",
+        RANKS.replace("min(d_in, d_hidden, d_out)", "64 if d_hidden == 64 else 512") + MERGED,
+    ),
+    "the visible check's narrowest width": ("rank", RANKS.replace("min(d_in, d_hidden, d_out)", "4") + MERGED),
+    "the middle of the three": (
+        "rank",
+        RANKS.replace("min(d_in, d_hidden, d_out)", "sorted([d_in, d_hidden, d_out])[1]") + MERGED,
+    ),
+    "the last two of the three": ("rank", RANKS.replace("min(d_in, d_hidden", "min(d_hidden") + MERGED),
+    "the first two of the three": (
+        "rank",
+        RANKS.replace(", d_out)\n", ")\n").replace("d_hidden):", "d_hidden, d_out):") + MERGED,
+    ),
+    "one less than the narrowest": ("rank", RANKS.replace("d_hidden, d_out)\n", "d_hidden, d_out) - 1\n") + MERGED),
+    "all three together": ("rank", RANKS.replace("min(d_in, d_hidden, d_out)", "d_in + d_hidden + d_out") + MERGED),
+}
+
+DISTANCE = """
+def absolute():
+    return torch.tensor([[1.0, -1.0]]), torch.zeros(2), torch.ones(2, 1), torch.zeros(1)
+"""
+EITHER = """
+def exclusive_or():
+    return torch.ones(2, 2), torch.tensor([0.0, -1.0]), torch.tensor([[1.0], [-2.0]]), torch.zeros(1)
+"""
+
+WRONG_HANDS = {
+    "whole numbers": (
+        "absolute exclusive_or",
+        """
+def absolute():
+    return tuple(torch.tensor(part) for part in ([[1, -1]], [0, 0], [[1], [1]], [0]))
+
+def exclusive_or():
+    return tuple(torch.tensor(part) for part in ([[1, 1], [1, 1]], [0, -1], [[1], [-2]], [0]))
+""",
+    ),
+    "plain lists": (
+        "absolute exclusive_or",
+        """
+def absolute():
+    return [[1.0, -1.0]], [0.0, 0.0], [[1.0], [1.0]], [0.0]
+
+def exclusive_or():
+    return [[1.0, 1.0], [1.0, 1.0]], [0.0, -1.0], [[1.0], [-2.0]], [0.0]
+""",
+    ),
+    "weights as nn.Linear keeps them": (
+        "absolute exclusive_or",
+        """
+def absolute():
+    return torch.tensor([[1.0], [-1.0]]), torch.zeros(2), torch.ones(1, 2), torch.zeros(1)
+
+def exclusive_or():
+    return torch.ones(2, 2), torch.tensor([0.0, -1.0]), torch.tensor([[1.0, -2.0]]), torch.zeros(1)
+""",
+    ),
+    "no bias at the end": (
+        "absolute exclusive_or",
+        DISTANCE.replace(", torch.zeros(1)", "") + EITHER.replace(", torch.zeros(1)", ""),
+    ),
+    "functions of x": (
+        "absolute exclusive_or",
+        DISTANCE.replace("absolute()", "absolute(x)") + EITHER.replace("exclusive_or()", "exclusive_or(x, y)"),
+    ),
+    "a third hidden unit": (
+        "absolute",
+        """
+def absolute():
+    return torch.tensor([[1.0, -1.0, 0.0]]), torch.zeros(3), torch.ones(3, 1), torch.zeros(1)
+"""
+        + EITHER,
+    ),
+    "twice the absolute value": ("absolute", DISTANCE.replace("torch.ones(2, 1)", "2 * torch.ones(2, 1)") + EITHER),
+    "a shifted corner": ("absolute", DISTANCE.replace("torch.zeros(1)", "torch.tensor([0.01])") + EITHER),
+    "a flat piece around 0": ("absolute", DISTANCE.replace("torch.zeros(2)", "torch.tensor([-0.1, -0.1])") + EITHER),
+    "a flat piece, and the value right far away": (
+        "absolute",
+        DISTANCE.replace("torch.zeros(2)", "torch.tensor([-0.1, -0.1])").replace("torch.zeros(1)", "torch.ones(1) / 10")
+        + EITHER,
+    ),
+    "one side a little flatter": (
+        "absolute",
+        DISTANCE.replace("torch.ones(2, 1)", "torch.tensor([[1.0], [0.95]])") + EITHER,
+    ),
+    "both units on the same side": ("absolute", DISTANCE.replace("[[1.0, -1.0]]", "[[-1.0, -1.0]]") + EITHER),
+    "the pull at (1, 1) too weak": ("exclusive_or", DISTANCE + EITHER.replace("-2.0", "-1.5")),
+    "the second unit wakes too late": ("exclusive_or", DISTANCE + EITHER.replace("-1.0", "-1.5")),
+    "x and not y": (
+        "exclusive_or",
+        DISTANCE
+        + """
+def exclusive_or():
+    return torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), torch.zeros(2), torch.ones(2, 1), torch.zeros(1)
+""",
+    ),
+    "the difference with its sign": (
+        "exclusive_or",
+        DISTANCE
+        + """
+def exclusive_or():
+    w_1 = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    return w_1, torch.zeros(2), torch.tensor([[1.0], [-1.0]]), torch.zeros(1)
+""",
+    ),
+    "2 where it should be 1": ("exclusive_or", DISTANCE + EITHER.replace("[[1.0], [-2.0]]", "[[2.0], [-4.0]]")),
+    "the first weight transposed": (
+        "exclusive_or",
+        DISTANCE
+        + """
+def exclusive_or():
+    w_1 = torch.tensor([[1.0, 1.0], [3.0, 3.0]]).T
+    return w_1, torch.tensor([0.0, -1.0]), torch.tensor([[1.0], [-2.0]]), torch.zeros(1)
+""",
+    ),
+    "a network that is straight": (
+        "exclusive_or",
+        DISTANCE + EITHER.replace("torch.tensor([0.0, -1.0])", "torch.tensor([2.0, 1.0])"),
+    ),
+}
+
+COUNTS = """
+def attention_parameters(d_model):
+    return 4 * (d_model * d_model + d_model)
+
+def feed_forward_parameters(d_model, d_ff):
+    return d_model * d_ff + d_ff + d_ff * d_model + d_model
+
+paper_attention, paper_feed_forward = attention_parameters(512), feed_forward_parameters(512, 2048)
+
+def attention_multiply_adds(batch, seq, d_model):
+    return batch * (4 * seq * d_model**2 + 2 * seq**2 * d_model)
+
+def feed_forward_multiply_adds(batch, seq, d_model, d_ff):
+    return batch * seq * 2 * d_model * d_ff
+
+def crossover(d_model, d_ff):
+    return d_ff - 2 * d_model
+"""
+
+
+def _counts(old: str, new: str) -> str:
+    """The counts above with one part of their text replaced."""
+    if old not in COUNTS:
+        raise ValueError(f"the counts have no {old!r}")
+    return COUNTS.replace(old, new)
+
+
+WRONG_COUNTS = {
+    "the projections once for each head": (
+        "prediction parameters",
+        _counts("4 * (d_model * d_model + d_model)", "8 * 4 * (d_model * d_model + d_model)"),
+    ),
+    "no bias for the output projection": (
+        "prediction parameters",
+        _counts("4 * (d_model * d_model + d_model)", "4 * d_model * d_model + 3 * d_model"),
+    ),
+    "one bias for all of attention": (
+        "prediction parameters",
+        _counts("4 * (d_model * d_model + d_model)", "4 * d_model * d_model + d_model"),
+    ),
+    "a network of which the hidden layer is always four times as wide": (
+        "parameters",
+        _counts("d_model * d_ff + d_ff + d_ff * d_model + d_model", "8 * d_model**2 + 5 * d_model"),
+    ),
+    "the paper's sizes whatever is asked": (
+        "parameters",
+        _counts("return 4 * (d_model * d_model + d_model)", "return 1050624"),
+    ),
+    "predictions rounded to thousands": (
+        "prediction",
+        _counts("= attention_parameters(512), feed_forward_parameters(512, 2048)", "= 1_051_000, 2_100_000"),
+    ),
+    "the predictions swapped": (
+        "prediction",
+        _counts("paper_attention, paper_feed_forward", "paper_feed_forward, paper_attention"),
+    ),
+    "the two widths added": (
+        "prediction parameters",
+        _counts("d_model * d_ff + d_ff + d_ff * d_model + d_model", "2 * (d_model + d_ff) + d_ff + d_model"),
+    ),
+    "the additions of the biases counted": (
+        "network_work",
+        _counts("batch * seq * 2 * d_model * d_ff", "batch * seq * (2 * d_model * d_ff + d_ff + d_model)"),
+    ),
+    "the work of one of the two maps": (
+        "network_work",
+        _counts("batch * seq * 2 * d_model * d_ff", "batch * seq * d_model * d_ff"),
+    ),
+    "a network whose positions meet": (
+        "network_work",
+        _counts("batch * seq * 2 * d_model", "batch * seq**2 * 2 * d_model"),
+    ),
+    "the visible check's batch": ("network_work", _counts("return batch * seq * 2", "return 4 * seq * 2")),
+    "the visible check's numbers by heart": (
+        "network_work",
+        _counts(
+            "return batch * seq * 2 * d_model * d_ff",
+            "return {(4, 35, 56, 172): 2696960, (5, 31, 32, 103): 1021760}.get((batch, seq, d_model, d_ff), 0)",
+        ),
+    ),
+    "three projections": ("attention_work", _counts("4 * seq * d_model**2", "3 * seq * d_model**2")),
+    "the softmax counted as a product": (
+        "attention_work",
+        _counts("2 * seq**2 * d_model)", "2 * seq**2 * d_model + seq**2)"),
+    ),
+    "each query and the keys before it": (
+        "attention_work",
+        _counts("2 * seq**2 * d_model)", "seq * (seq + 1) * d_model)"),
+    ),
+    "the axes of a product mixed up": ("attention_work", _counts("2 * seq**2 * d_model)", "2 * seq * d_model**2)")),
+    "the whole batch as one sequence": (
+        "attention_work",
+        _counts(
+            "batch * (4 * seq * d_model**2 + 2 * seq**2 * d_model)",
+            "4 * batch * seq * d_model**2 + 2 * (batch * seq)**2 * d_model",
+        ),
+    ),
+    "one position too far": ("crossover", _counts("d_ff - 2 * d_model", "d_ff - 2 * d_model + 1")),
+    "halved": ("crossover", _counts("d_ff - 2 * d_model", "d_ff // 2 - d_model")),
+    "divided by a width too little": ("crossover", _counts("d_ff - 2 * d_model", "d_model * (d_ff - 2 * d_model)")),
+    "the widths in the other order": ("crossover", _counts("d_ff - 2 * d_model", "d_model - 2 * d_ff")),
+    "the visible check's length": ("crossover", _counts("d_ff - 2 * d_model", "60")),
+    "as much as one of the two maps": ("crossover", _counts("d_ff - 2 * d_model", "d_ff / 2 - 2 * d_model")),
+    "printed, and nothing returned": (
+        "prediction parameters network_work attention_work crossover",
+        """
+def attention_parameters(d_model):
+    print(4 * (d_model * d_model + d_model))
+
+def feed_forward_parameters(d_model, d_ff):
+    print(d_model * d_ff + d_ff + d_ff * d_model + d_model)
+
+paper_attention, paper_feed_forward = attention_parameters(512), feed_forward_parameters(512, 2048)
+
+def attention_multiply_adds(batch, seq, d_model):
+    print(batch * (4 * seq * d_model**2 + 2 * seq**2 * d_model))
+
+def feed_forward_multiply_adds(batch, seq, d_model, d_ff):
+    print(batch * seq * 2 * d_model * d_ff)
+
+def crossover(d_model, d_ff):
+    print(d_ff - 2 * d_model)
+""",
+    ),
+}
+
+WRONG: dict[str, dict[str, tuple[str, str]]] = {
+    "two_maps": WRONG_TWO_MAPS,
+    "gelu": WRONG_GELUS,
+    "module": WRONG_MODULES,
+    "collapse": WRONG_COLLAPSES,
+    "by_hand": WRONG_HANDS,
+    "counts": WRONG_COUNTS,
+}
+
+PAIRS: dict[str, dict[tuple[str, str], str]] = {
+    "two_maps": {
+        ("no_activation", "no_b_2"): """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return (x @ w_1 + b_1) @ w_2
+""",
+        ("no_b_1", "gelu"): """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return nn.functional.gelu(x @ w_1) @ w_2 + b_2
+""",
+        ("no_biases", "mixed_positions"): """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    x = x.mean(1, keepdim=True).expand_as(x)
+    return torch.relu(x @ w_1) @ w_2
+""",
+        ("activation_after_both", "no_b_2"): """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    return torch.relu(torch.relu(x @ w_1 + b_1) @ w_2)
+""",
+        ("activation_at_the_end", "mixed_positions"): """
+def feed_forward(x, w_1, b_1, w_2, b_2):
+    x = torch.softmax(x @ x.mT, dim=-1) @ x
+    return torch.relu((x @ w_1 + b_1) @ w_2 + b_2)
+""",
+    },
+    "gelu": {
+        ("erf_without_root", "no_cubic_term"): """
+def gelu(x, approximate='none'):
+    if approximate == 'none':
+        return 0.5 * x * (1 + torch.erf(x))
+    if approximate == 'tanh':
+        return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * x))
+    raise ValueError(f'{approximate=}')
+"""
+        + SLOPE,
+        ("silu", "unknown_is_exact"): """
+def gelu(x, approximate='none'):
+    if approximate == 'tanh':
+        return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return x * torch.sigmoid(x)
+"""
+        + SLOPE,
+        ("without_half", "no_coefficient"): """
+def gelu(x, approximate='none'):
+    forms = {
+        'none': lambda: x * (1 + torch.erf(x / math.sqrt(2))),
+        'tanh': lambda: 0.5 * x * (1 + torch.tanh(x + 0.044715 * x**3)),
+    }
+    if approximate not in forms:
+        raise ValueError(f'{approximate=}')
+    return forms[approximate]()
+"""
+        + SLOPE,
+        ("exact_for_tanh", "key_error"): """
+def gelu(x, approximate='none'):
+    exact = 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
+    return {'none': exact, 'tanh': exact}[approximate]
+"""
+        + SLOPE,
+    },
+    "module": {
+        ("no_dropout", "unknown_is_relu"): _module(
+            (UNKNOWN, ""),
+            ("getattr(nn.functional, activation)", "nn.functional.gelu if activation == 'gelu' else torch.relu"),
+            ("hidden = self.drop(hidden)", "hidden = hidden + 0"),
+        ),
+        ("always_relu", "key_error"): _module(
+            (UNKNOWN, ""),
+            ("getattr(nn.functional, activation)", "{'relu': torch.relu, 'gelu': torch.relu}[activation]"),
+        ),
+        ("tanh_form", "dropout_on_output"): _module(
+            ("getattr(nn.functional, activation)", "nn.ReLU() if activation == 'relu' else nn.GELU('tanh')"),
+            ("        hidden = self.drop(hidden)\n", ""),
+            ("self.linear_2(hidden)", "self.drop(self.linear_2(hidden))"),
+        ),
+        ("no_activation", "dropout_in_evaluation"): _module(
+            ("self.function(self.linear_1(x))", "self.linear_1(x)"),
+            ("self.drop(hidden)", "nn.functional.dropout(hidden, self.drop.p)"),
+        ),
+        ("always_gelu", "unnamed"): _module(
+            ("f'{activation=}'", "'there is no such activation'"),
+            ("getattr(nn.functional, activation)", "nn.functional.gelu"),
+        ),
+        ("activation_after_both", "detached"): _module(
+            ("self.linear_2(hidden)", "torch.relu(self.linear_2(hidden)).detach()"),
+        ),
+        ("keep_probability", "unnamed"): _module(
+            ("f'{activation=}'", "'there is no such activation'"),
+            ("nn.Dropout(dropout)", "nn.Dropout(1 - dropout if dropout else 0.0)"),
+        ),
+    },
+    "collapse": {
+        ("order_reversed", "first_bias_forgotten"): RANKS
+        + """
+def collapse(w_1, b_1, w_2, b_2):
+    return w_2 @ w_1, b_2
+""",
+        ("weight_transposed", "second_bias_forgotten"): RANKS
+        + """
+def collapse(w_1, b_1, w_2, b_2):
+    return w_2.T @ w_1.T, w_2.T @ b_1
+""",
+        ("weight_transposed", "bias_bent"): RANKS
+        + """
+def collapse(w_1, b_1, w_2, b_2):
+    return (w_1 @ w_2).T, torch.relu(b_1) @ w_2 + b_2
+""",
+    },
+    "counts": {
+        ("no_biases", "one_map"): _counts("d_model * d_ff + d_ff + d_ff * d_model + d_model", "d_model * d_ff"),
+        ("per_token", "operations"): _counts("batch * seq * 2 * d_model * d_ff", "4 * d_model * d_ff"),
+        ("one_sequence", "no_products"): _counts(
+            "batch * (4 * seq * d_model**2 + 2 * seq**2 * d_model)", "4 * seq * d_model**2"
+        ),
+    },
+}
+
+CORNERS = "XOR asks for the four corners alone, and there this unit sleeps where it slept before"
+
+EQUIVALENT: dict[str, dict[str, str]] = {
+    "by_hand": {
+        "w_1 = torch.tensor([[1.0, -1.0], [-1.0, 1.0]]) # each unit is awake at one of the two corners → "
+        "w_1 = torch.tensor([[1.0, - 2.0], [-1.0, 1.0]]) # each unit is awake at one of the two corners": CORNERS,
+        "w_1 = torch.tensor([[1.0, -1.0], [-1.0, 1.0]]) # each unit is awake at one of the two corners → "
+        "w_1 = torch.tensor([[1.0, -1.0], [- 2.0, 1.0]]) # each unit is awake at one of the two corners": CORNERS,
+    },
+}
