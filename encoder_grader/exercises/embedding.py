@@ -50,6 +50,7 @@ def _one_hot_challenge(seed: int) -> Plan:
     plan.call("one_hot", ids, vocab_size, label="lone_one_hot")
     plan.call("lookup_by_product", ids, table, label="lone_lookup")
     plan.call("table_gradient", ids, upstream, vocab_size, label="lone_gradient")
+    plan.hidden["ids"] = tuple(plan.tensors[f"{each}ids"].flatten() for each in ("", "other_", "lone_"))
     return plan
 
 
@@ -62,7 +63,26 @@ def _each(label: str):
 
 
 def _used_rows(a: Answers) -> tuple:
-    return tuple(gradient.abs().sum(-1) > 0 for gradient in _each("gradient")(a))
+    """For each call, which rows have a gradient, and which ids are used."""
+    gradients = _each("gradient")(a)
+    return tuple((gradient.abs().sum(-1) > 0, ids) for gradient, ids in zip(gradients, a.hidden["ids"], strict=True))
+
+
+def _used_rows_in_words(got: tuple) -> str:
+    for learns, ids in got:
+        used = torch.zeros_like(learns).index_fill(0, ids, True)
+        if (learns & ~used).any():
+            return f"your gradient is not zero in {_rows(learns & ~used)}, which no id names"
+        if (used & ~learns).any():
+            return f"your gradient is zero in {_rows(used & ~learns)}, which ids name"
+    return "the rows that differ from zero are not those of the ids"
+
+
+def _rows(which: Tensor, kind: str = "row") -> str:
+    """Some rows in words, the first three by number."""
+    places = which.nonzero().flatten().tolist()
+    more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+    return f"{kind}{'s' * (len(places) > 1)} {', '.join(map(str, places[:3]))}{more}" if places else f"no {kind}"
 
 
 def _through(hot) -> dict:
@@ -108,7 +128,11 @@ ONE_HOT_LOOKUP = Exercise(
         ),
         Claim("product", 1, "the product with the table gives each id its row", _each("lookup")),
         Claim(
-            "unused", 1, "in the table's gradient the rows of used ids, and only these, differ from zero", _used_rows
+            "unused",
+            1,
+            "in the table's gradient the rows of used ids, and only these, differ from zero",
+            _used_rows,
+            reason=_used_rows_in_words,
         ),
         Claim(
             "summed",
@@ -199,6 +223,8 @@ def _token_challenge(seed: int) -> Plan:
     plan.load(smaller, {"embedding.weight": longer})
     plan.call(smaller, plan.tensor("few_ids", torch.randint(20, (1, 6), generator=draw)), label="smaller")
     plan.hidden |= {"widths": (d_model, d_model, d_model - 20), "lengths": (1, 1, 3)}
+    plan.hidden |= {"every": plan.tensors["every_id"].flatten(), "pads": (pad_id, 0, None)}
+    plan.hidden["looked up"] = tuple(plan.tensors[name].flatten() for name in ("padded_ids", "padded_ids", "ids"))
 
     for kind, pad in (("fresh", pad_id), ("pad 0", 0)):
         plan.seed(seed)
@@ -268,8 +294,41 @@ def _range(x: Tensor) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _used(a: Answers, label: str) -> Tensor:
-    return a[label].abs().sum(-1) > 0
+PADDED = ("fresh", "pad 0", "unpadded")
+
+
+def _zero_rows(a: Answers) -> tuple:
+    """For each module, the words that come out as zero; and its `pad_id`."""
+    order = a.hidden["every"].argsort()
+    outputs = (a[f"{kind} output"].flatten(0, 1)[order] for kind in PADDED)
+    return tuple((output.abs().sum(-1) == 0, pad) for output, pad in zip(outputs, a.hidden["pads"], strict=True))
+
+
+def _zero_rows_in_words(got: tuple) -> str:
+    for zero, pad in got:
+        if zero.nonzero().flatten().tolist() != ([] if pad is None else [pad]):
+            return f"with `pad_id={pad}`, your fresh module gives zeros for {_rows(zero, 'word')}"
+    return "other rows than the padding come out as zero"
+
+
+def _learning_rows(a: Answers) -> tuple:
+    """For each module, the rows that get a gradient; its `pad_id`; and the ids that were looked up."""
+    gradients = (a[f"{kind} gradient"].abs().sum(-1) > 0 for kind in PADDED)
+    return tuple(zip(gradients, a.hidden["pads"], a.hidden["looked up"], strict=True))
+
+
+def _learning_rows_in_words(got: tuple) -> str:
+    for learns, pad, ids in got:
+        words = torch.zeros_like(learns).index_fill(0, ids, True)
+        if pad is not None:
+            words[pad] = False
+            if learns[pad]:
+                return f"with `pad_id={pad}`, a gradient reaches row {pad}"
+        if (words & ~learns).any():
+            return f"with `pad_id={pad}`, no gradient reaches {_rows(words & ~learns)}, though looked up"
+        if (learns & ~words).any():
+            return f"with `pad_id={pad}`, a gradient reaches {_rows(learns & ~words)}, which nobody looked up"
+    return "other rows than those of the words get a gradient"
 
 
 class _Tokens(nn.Module):
@@ -350,13 +409,15 @@ TOKEN_EMBEDDING = Exercise(
             "padding_is_zero",
             1,
             "the padding row starts as zero, and no other row does; with `pad_id=None` no row does",
-            lambda a: (_used(a, "fresh output"), _used(a, "pad 0 output"), _used(a, "unpadded output")),
+            _zero_rows,
+            reason=_zero_rows_in_words,
         ),
         Claim(
             "padding_learns_nothing",
             1,
             "the padding row gets no gradient, and the rows of the words do",
-            lambda a: (_used(a, "fresh gradient"), _used(a, "pad 0 gradient"), _used(a, "unpadded gradient")),
+            _learning_rows,
+            reason=_learning_rows_in_words,
         ),
     ),
     misconceptions=(
@@ -480,12 +541,19 @@ def _errors(right: str, *wrong: str):
     return lambda a: tuple(a.raises(label) for label in (right, *wrong))
 
 
-def _other_error(raised: tuple) -> str:
-    fitting, *others = raised
-    if fitting:
-        return f"your code raises {fitting} for an image that fits"
-    other = next(error for error in others if error != "ValueError")
-    return f"your code raises {other}" if other else "your code raises no error"
+def _other_error(*images: str):
+    """Says what an image that fits raises, or which of the `images` that do not fit raises no ValueError."""
+
+    def in_words(raised: tuple) -> str:
+        fitting, *others = raised
+        if fitting:
+            return f"your code raises {fitting} for an image that fits"
+        image, other = next(
+            (image, other) for image, other in zip(images, others, strict=True) if other != "ValueError"
+        )
+        return f"your code raises {other or 'no error'} for {image}"
+
+    return in_words
 
 
 def _strips(images: Tensor, patch_size: int) -> Tensor:
@@ -548,6 +616,7 @@ IMAGE_TO_PATCHES = Exercise(
             1,
             "the pixels of a patch come in the order channel, row, column",
             _of_patches(_inner_order),
+            reason=lambda _: "a patch holds the right pixels, but in another order",
             needs=("patches",),
             picture=lambda a: a["patches"][0],
         ),
@@ -556,7 +625,11 @@ IMAGE_TO_PATCHES = Exercise(
             1,
             "an image that does not divide into patches raises a ValueError",
             _errors("patches", "uneven height", "uneven width", "uneven"),
-            reason=_other_error,
+            reason=_other_error(
+                "an image whose height does not divide",
+                "an image whose width does not divide",
+                "an image of which neither side divides",
+            ),
         ),
     ),
     misconceptions=(
@@ -746,7 +819,12 @@ PATCH_EMBEDDING = Exercise(
             1,
             "an image of another size than `image_size` raises a ValueError",
             _errors("output", "tall", "wide", "small", "flat"),
-            reason=_other_error,
+            reason=_other_error(
+                "an image that is too high",
+                "an image that is too wide",
+                "a smaller image",
+                "an image of another form with the same number of patches",
+            ),
         ),
         Claim(
             "gradients",
@@ -857,7 +935,9 @@ def _shapes_challenge(seed: int) -> Plan:
     plan.hidden["widths"] = pick(draw, 40, 60), pick(draw, 70, 120)
     for label, d_model in zip(("first", "second"), plan.hidden["widths"], strict=True):
         size, channels, rows = pick(draw, 5, 11), pick(draw, 2, 4), pick(draw, 3, 8)
-        shapes = plan.call("patch_shapes", rows * size, (rows + 4) * size, channels, size, d_model)
+        arguments = rows * size, (rows + 4) * size, channels, size, d_model
+        plan.hidden[label] = f"patch_shapes({', '.join(map(str, arguments))})"
+        shapes = plan.call("patch_shapes", *arguments)
         for index, part in enumerate(("patches", "vectors", "parameters")):
             plan.item(shapes, index, label=f"{label} {part}")
     return plan
@@ -883,7 +963,8 @@ SHAPES = Exercise(
             "function_shapes",
             1,
             "`patch_shapes` is right for other sizes, channels and widths",
-            lambda a: (a["first patches"], a["first vectors"], a["second patches"], a["second vectors"]),
+            lambda a: tuple((a.hidden[n], a[f"{n} patches"], a[f"{n} vectors"]) for n in ("first", "second")),
+            reason=lambda got: " and ".join(f"{call} gives {patches} and {vectors}" for call, patches, vectors in got),
         ),
         Claim(
             "function_parameters",
