@@ -142,7 +142,8 @@ STABLE_SOFTMAX = Exercise(
         ),
         Misconception(
             "mean_subtracted",
-            "you subtract the mean: a score far above it still overflows, and with a −∞ in the row there is no mean",
+            "you subtract less than the largest score, the mean for instance: what is far above still overflows, and beside "
+            "a −∞ there is no such number",
             SOFTMAX,
             _softmax_by(lambda scores, dim=-1: _shares((scores - scores.mean(dim, keepdim=True)).exp(), dim)),
         ),
@@ -784,7 +785,7 @@ HEADS = Exercise(
         ),
         Misconception(
             "cut_short",
-            "you drop the entries that fill no head: raise a ValueError",
+            "where num_heads does not divide d_model your code goes on: raise a ValueError",
             SPLIT,
             {"split_heads": _cut_short},
         ),
@@ -869,7 +870,8 @@ def _multi_head_challenge(seed: int) -> Plan:
         inputs = [other_key, key] if call == "memory" else [x]
         mask = plan.tensor(f"{call}_mask", mask)
         both(f"{call} masked", attention, *inputs, mask=mask)
-        plan.call(attention, *inputs, mask=mask, label=f"{call} alone")
+        if call in ALONE:
+            plan.call(attention, *inputs, mask=mask, label=f"{call} alone")
 
     d_model = 4 * (d_k - 3)
     other_x = numbers("other_x", 3, 7, d_model)
@@ -880,18 +882,17 @@ def _multi_head_challenge(seed: int) -> Plan:
     dropping = plan.call("MultiHeadAttention", d_model, 4, dropout=DROPOUT)
     weights = _projections(d_model, draw)
     plan.load(dropping, weights)
-    for mode in ("training", "evaluation"):
-        plan.train(dropping, mode == "training")
-        for number in (1, 2):
-            plan.seed(seed + number)
-            plan.call(dropping, other_x, label=f"{mode} {number}")
+    plan.seed(seed)
+    plan.call(dropping, other_x, label="training")
+    plan.train(dropping, False)
+    plan.call(dropping, other_x, label="evaluation")
+    plan.call(dropping, other_x, label="evaluation again")
     # a token alone in its sequence has the weight 1 in each head, or none; and here the output is the context
     nothing_after = {"w_o.weight": torch.eye(d_model), "w_o.bias": torch.zeros(d_model)}
     plan.load(dropping, weights | nothing_after)
     tokens = numbers("tokens", 32, 1, d_model)
     for mode in ("training", "evaluation"):
         plan.train(dropping, mode == "training")
-        plan.seed(seed + 3)
         plan.call(dropping, tokens, label=f"tokens in {mode}")
 
     fresh = plan.call("MultiHeadAttention", d_model, 4)
@@ -901,6 +902,18 @@ def _multi_head_challenge(seed: int) -> Plan:
 
 
 DROPOUT = 0.25
+ALONE = ("every", "memory")  # the masks with which the output is also asked for without the weights
+
+
+def _unreached(a: Answers) -> str:
+    """The weights, by their own names, that no gradient reaches."""
+    return ", ".join(f"`{name}`" for name, reached in a["reached"].items() if not reached)
+
+
+def _unreached_in_words(names: str) -> str:
+    return f"no gradient reaches {names}: it has no part in the output"
+
+
 SELF = (("self", "x", 3), ("other", "other_x", 4))
 
 
@@ -932,9 +945,9 @@ def _recombined(a: Answers) -> tuple:
 
 
 def _masked(a: Answers) -> tuple:
-    """As in the function; and how far the output is from the one that comes with the weights, plus one."""
+    """As in the function; the sums; and how far the output is from the one that comes with the weights, plus one."""
     calls = [f"{call} masked" for call in a.hidden["masks"]]
-    alone = [1 + a[f"{call} alone"] - a[f"{call} masked output"] for call in a.hidden["masks"]]
+    alone = [1 + a[f"{call} alone"] - a[f"{call} masked output"] for call in ALONE]
     return *_hidden_and_seen(a, " masked"), _sums(a, calls), tuple(alone)
 
 
@@ -948,47 +961,53 @@ def _masked_in_words(got: tuple) -> str:
 
 
 def _crossed(a: Answers) -> tuple:
-    """Attention to one token is this token's value: what the token gets out of attending to itself."""
+    """Attention to one token is this token's value: what the token gets out of attending to itself.
+
+    And whether the keys matter to the output, and the queries.
+    """
     return (
         1 + a["to memory"] - a["memory"],
         1 + a["to content"] - a["content"],
         1 + a["to content alone"] - a["content"],
         bool((a["cross"] - a["other cross"]).abs().max() > 1e-4),
+        bool((a["cross"] - a["cross"].mean(1, keepdim=True)).abs().max() > 1e-4),
     )
 
 
 def _kept(a: Answers) -> tuple:
     """What dropout makes of weights of 1, each head's context beside the same without dropout.
 
-    Whether they differ by one number in each head; whether that number is ever zero; and the largest.
+    Whether they differ by one number in each head; whether each entry by itself is dropped or scaled up; whether the
+    number of a head is ever zero; and the largest.
     """
     contexts, values = (a[f"tokens in {mode}"].unflatten(-1, (4, -1)) for mode in ("training", "evaluation"))
     factors = (contexts * values).sum(-1, keepdim=True) / values.square().sum(-1, keepdim=True).clamp(min=1e-9)
     whole = bool((contexts - factors * values).abs().max() < 1e-3)
-    return whole, bool((factors.abs() < 1e-3).any()), factors.max().item() if whole else 0.0
+    single = (contexts.abs() < 1e-3) | ((contexts - values / (1 - DROPOUT)).abs() < 1e-3)
+    return whole, bool(single.all()), bool((factors.abs() < 1e-3).any()), factors.max().item() if whole else 0.0
 
 
 def _dropped(a: Answers) -> tuple:
-    """Whether training draws anew, whether evaluation does, whether the output's entries are dropped; and `_kept`."""
-    first, second = a["training 1"], a["training 2"]
+    """Whether training differs, whether evaluation does, whether the output's entries are dropped; and `_kept`."""
+    training, evaluation = a["training"], a["evaluation"]
     return (
-        bool((first - second).abs().max() > 1e-3),
-        bool((a["evaluation 1"] - a["evaluation 2"]).abs().max() > 1e-4),
-        bool((first == 0).double().mean() > 0.1),
+        bool((training - evaluation).abs().max() > 1e-3),
+        bool((a["evaluation again"] - evaluation).abs().max() > 1e-4),
+        bool((training == 0).double().mean() > 0.1),
         *_kept(a),
     )
 
 
 def _dropped_in_words(got: tuple) -> str:
-    in_training, in_evaluation, output, whole, some, largest = got
+    in_training, in_evaluation, output, whole, _, some, largest = got
     if in_evaluation:
         return "in evaluation two calls on the same input differ"
     if not in_training:
-        return f"in training two calls on the same input agree, although dropout is {DROPOUT}"
+        return f"in training the output is the same as in evaluation, although dropout is {DROPOUT}"
     if output:
         return "in training entries of your output are zero"
     if not whole:
-        return "in training something else than weights is dropped"
+        return "in training the output is not what it becomes when weights are dropped, and nothing else"
     if not some:
         return "in training no weight is ever dropped, but something before it is"
     return f"with a dropout of {DROPOUT} the weights that are left in training are multiplied by {largest:.4g}"
@@ -1003,7 +1022,6 @@ def _drop_scores(query, key, value, mask, weights, dropout):
 _DROPPERS = {
     "weights": lambda query, key, value, mask, weights, dropout: F.dropout(weights, dropout) @ value,
     "always": lambda query, key, value, mask, weights, dropout: F.dropout(weights, dropout) @ value,
-    "the others": lambda query, key, value, mask, weights, dropout: F.dropout(weights, 1 - dropout) @ value,
     "and leaves the rest": lambda query, key, value, mask, weights, dropout: (
         weights * (torch.rand_like(weights) >= dropout) @ value
     ),
@@ -1130,8 +1148,8 @@ MULTI_HEAD_ATTENTION = Exercise(
             "gradients",
             1,
             "gradients reach all four projections",
-            lambda a: all(a["reached"].values()),
-            reason=lambda _: "one of the projections has no part in the output",
+            _unreached,
+            reason=_unreached_in_words,
         ),
     ),
     misconceptions=(
@@ -1166,7 +1184,7 @@ MULTI_HEAD_ATTENTION = Exercise(
             _multi_head(own_part=True),
         ),
         Misconception("no_w_o", "the output does not go through `w_o`", MULTI_HEAD, _multi_head(project_output=False)),
-        Misconception("no_bias", "your projections leave out their biases", MULTI_HEAD, _multi_head(biased=False)),
+        Misconception("no_bias", "a bias of your projections is left out", MULTI_HEAD, _multi_head(biased=False)),
         Misconception(
             "keys_as_queries",
             "queries and keys go through the same projection",
@@ -1234,25 +1252,19 @@ MULTI_HEAD_ATTENTION = Exercise(
         Misconception(
             "dropout_before_softmax",
             "dropout acts before the softmax: it belongs on the weights",
-            MULTI_HEAD,
+            WRONG,
             _multi_head(dropped="scores"),
         ),
         Misconception(
             "dropout_on_entries",
             "dropout takes single entries out of the vectors: it belongs on the weights",
-            MULTI_HEAD,
+            WRONG,
             _multi_head(dropped="values"),
-        ),
-        Misconception(
-            "dropout_turned_round",
-            "you drop what should be kept: `dropout` is the probability that a weight is dropped",
-            MULTI_HEAD,
-            _multi_head(dropped="the others"),
         ),
         Misconception(
             "not_scaled_up",
             "you drop weights and leave the others as they are: in training the output is too small on average",
-            MULTI_HEAD,
+            "“The module” in chapter 2",
             _multi_head(dropped="and leaves the rest"),
         ),
         Misconception(
@@ -1355,7 +1367,7 @@ COUNTS = Exercise(
         ),
         Misconception(
             "no_heads",
-            "you left out the heads",
+            "your shape has an axis too few: what is a score between, and in how many heads?",
             COUNTING,
             _counts(lambda batch, seq, d_model, num_heads: (batch, seq, seq)),
         ),
@@ -1415,14 +1427,17 @@ def _repair_challenge(seed: int) -> Plan:
     d_model = num_heads * d_k
     attention = plan.call("RepairedAttention", num_heads, d_model)
     x = torch.randn(2, 7, d_model, generator=draw)
-    changed = x.clone()
-    changed[:, 0] += 1
+    first, last = x.clone(), x.clone()
+    first[:, 0] += 1
+    last[:, -1] += 1
     order = torch.randperm(7, generator=draw)
-    for name, numbers in (("x", x), ("changed_x", changed), ("shuffled_x", x[:, order])):
+    inputs = {"x": x, "first_changed": first, "last_changed": last, "shuffled_x": x[:, order]}
+    for name, numbers in inputs.items():
         plan.call(attention, plan.tensor(name, numbers), label=name)
     plan.hidden["order"] = order
     upstream = torch.randn(2, 7, d_model, generator=draw)
-    plan.reached(plan.call(attention, plan.tensor("same_x", x)), upstream, attention, label="reached")
+    again = plan.call(attention, plan.tensor("same_x", x), label="again")
+    plan.reached(again, upstream, attention, label="reached")
     loaded = plan.call("RepairedAttention", num_heads, d_model)
     plan.load(loaded, _projections(d_model, draw, bias=False))
     plan.call(loaded, plan.tensor("another_x", torch.randn(2, 5, d_model, generator=draw)), label="loaded")
@@ -1430,22 +1445,33 @@ def _repair_challenge(seed: int) -> Plan:
 
 
 def _across_tokens(a: Answers) -> tuple:
-    """Whether a token's output changes with another token, and whether the outputs move along with the tokens."""
-    before, after, shuffled = a["x"], a["changed_x"], a["shuffled_x"]
-    moves = (before[:, a.hidden["order"]] - shuffled).abs().max() < 1e-4
-    return bool((before - after)[:, 1:].abs().max() > 1e-5), bool(moves)
+    """Whether two calls agree, whether outputs change with the first token, and the last, and move with the tokens."""
+    before, moved = a["x"], a["x"][:, a.hidden["order"]]
+    return (
+        bool((before - a["again"]).abs().max() < 1e-4),
+        bool((before - a["first_changed"])[:, 1:].abs().max() > 1e-5),
+        bool((before - a["last_changed"])[:, :-1].abs().max() > 1e-5),
+        bool((moved - a["shuffled_x"]).abs().max() < 1e-4),
+    )
 
 
 def _across_in_words(got: tuple) -> str:
-    sees, _ = got
-    if not sees:
-        return "the outputs of the other tokens do not change when the first token does"
+    agree, first, last, _ = got
+    if not agree:
+        return "two calls on the same input give different outputs"
+    if not (first and last):
+        return f"the outputs of the other tokens do not change when the {'last' if first else 'first'} token does"
     return "when the tokens are shuffled, the outputs do not move along with them"
 
 
-def _four_matrices(a: Answers) -> bool:
-    """Whether gradients reach weight matrices that together hold four projections."""
-    return all(a["reached"].values()) and bool(a["reached"])
+def _after(label: str, quantity):
+    """The quantity, or what is wrong with the result of this label, if that cannot be judged itself."""
+
+    def of(a: Answers):
+        a[label]
+        return quantity(a)
+
+    return of
 
 
 def _as_printed(query, key, value):
@@ -1490,7 +1516,8 @@ class _Printed(nn.Module):
             q = q * math.sqrt(self.d_k)
         if self.kind == "sqrt_d_model":
             q = q / math.sqrt(self.h)
-        context = merge_heads(self_attention(q, k, v))
+        context = self_attention(q, k, v)
+        context = context.reshape(x.shape) if self.kind == "merged_by_view" else merge_heads(context)
         return context if self.kind == "no_w_o" else self.w_o(context)
 
 
@@ -1518,10 +1545,15 @@ REPAIR = Exercise(
             "projections",
             1,
             "there are projections, and gradients reach all of them",
-            _four_matrices,
-            reason=lambda _: "one of your projections has no part in the output",
+            _after("x", _unreached),
+            reason=_unreached_in_words,
         ),
-        Claim("right", 1, "with given weights the outputs are those of multi-head attention", lambda a: a["loaded"]),
+        Claim(
+            "right",
+            1,
+            "with given weights the outputs are those of multi-head attention",
+            _after("x", lambda a: a["loaded"]),
+        ),
     ),
     misconceptions=(
         Misconception(
@@ -1547,6 +1579,12 @@ REPAIR = Exercise(
             "you split with `view` alone: your heads hold pieces of different tokens",
             SPLIT,
             _printed("view_only"),
+        ),
+        Misconception(
+            "merged_by_view",
+            "you merged the heads without moving them back behind the tokens",
+            SPLIT,
+            _printed("merged_by_view"),
         ),
         Misconception("copies", "all your heads are copies of one", NOTES_CLASS, _printed("copies")),
         Misconception(
@@ -1694,37 +1732,37 @@ BUG_HUNT = bug_hunt(
         ),
         Misconception(
             "sums_only",
-            "your test looks at the sums of the weights: wrong weights can add up to 1 too",
+            "your test lets this one pass, as a look at the sums alone would: wrong weights can add up to 1 too",
             WRONG,
             {"examine_attention": _sums_only},
         ),
         Misconception(
             "zeros_only",
-            "your test looks only at whether hidden keys get no weight",
+            "your test lets this one pass, as a look at the hidden keys alone would: compare the other weights, too",
             WRONG,
             {"examine_attention": _zeros_only},
         ),
         Misconception(
             "no_mask",
-            "your test never passes a mask",
+            "your test lets this one pass, as a test without a mask would: pass one that hides some keys",
             MASKS,
             {"examine_attention": _compare(*_drawn(2, 3), None)},
         ),
         Misconception(
             "one_head",
-            "your test uses one head: with one, d_k and d_model are the same",
+            "your test lets this one pass, as one that uses one head would: with one, d_k and d_model are the same",
             SCALE,
             {"examine_attention": _compare(*_drawn(2, seq_q=2), None, _some_mask())},
         ),
         Misconception(
             "same_for_all",
-            "your test passes the same tensor as key and as value: then it cannot tell them apart",
+            "your test lets this one pass, as one would that passes the same tensor as key and as value",
             SCORES,
             {"examine_attention": _compare(*_same(), None, _some_mask())},
         ),
         Misconception(
             "exactly",
-            "your test asks for equality to the last bit: right candidates round differently",
+            "your test fails a right one, as it would if it asked for equality to the last bit",
             WRONG,
             {"examine_attention": _exactly},
         ),

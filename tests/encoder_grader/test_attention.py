@@ -100,8 +100,6 @@ COST = {
         "dropout_on_output": {"dropped"},
         "dropout_before_softmax": {"dropped"},
         "dropout_on_entries": {"dropped"},
-        # without a dropout it drops all
-        "dropout_turned_round": {"values", "merged", "crossed", "dropped", "gradients"},
         "not_scaled_up": {"dropped"},
         "detached": {"gradients"},
     },
@@ -121,6 +119,7 @@ COST = {
         "x_for_all": {"tokens", "projections", "right"},
         "heads_of_one_token": {"tokens", "right"},
         "view_only": {"tokens", "right"},
+        "merged_by_view": {"tokens", "right"},
         "copies": {"right"},
         "no_projections": {"projections", "right"},
         "one_projection": {"projections", "right"},

@@ -1415,6 +1415,1494 @@ def examine_attention(attention):
 """,
     },
 }
-WRONG: dict[str, dict[str, tuple[str, str]]] = {}
-PAIRS: dict[str, dict[tuple[str, str], str]] = {}
-EQUIVALENT: dict[str, dict[str, str]] = {}
+WRONG: dict[str, dict[str, tuple[str, str]]] = {
+    "softmax": {
+        "the maximum along the last axis whatever dim says": (
+            "axis",
+            """
+def softmax(scores, dim=-1):
+    e = (scores - scores.amax(-1, keepdim=True)).exp()
+    return e / e.sum(dim, keepdim=True)
+""",
+        ),
+        "the sum without keepdim": (
+            "weights axis large",
+            """
+def softmax(scores, dim=-1):
+    e = (scores - scores.amax(dim, keepdim=True)).exp()
+    return e / e.sum(dim)
+""",
+        ),
+        "by default along the first axis": (
+            "weights large",
+            """
+def softmax(scores, dim=0):
+    e = (scores - scores.amax(dim, keepdim=True)).exp()
+    return e / e.sum(dim, keepdim=True)
+""",
+        ),
+        "a constant for stability that is far too large": (
+            "weights axis large",
+            """
+def softmax(scores, dim=-1):
+    e = (scores - scores.amax(dim, keepdim=True)).exp()
+    return e / (e.sum(dim, keepdim=True) + 0.1)
+""",
+        ),
+        "powers of two": (
+            "weights axis large",
+            """
+def softmax(scores, dim=-1):
+    powers = 2 ** (scores - scores.amax(dim, keepdim=True))
+    return powers / powers.sum(dim, keepdim=True)
+""",
+        ),
+        "the minimum subtracted": (
+            "large",
+            """
+def softmax(scores, dim=-1):
+    e = (scores - scores.amin(dim, keepdim=True)).exp()
+    return e / e.sum(dim, keepdim=True)
+""",
+        ),
+        "rounded to two digits": (
+            "weights axis large",
+            """
+def softmax(scores, dim=-1):
+    e = (scores - scores.amax(dim, keepdim=True)).exp()
+    return (e / e.sum(dim, keepdim=True)).round(decimals=2)
+""",
+        ),
+        "only for two axes or more": (
+            "weights",
+            """
+def softmax(scores, dim=-1):
+    if scores.dim() < 2:
+        scores = scores[:, None]
+    e = (scores - scores.amax(dim, keepdim=True)).exp()
+    return e / e.sum(dim, keepdim=True)
+""",
+        ),
+        "one for the largest, zero for the others": (
+            "weights axis large",
+            """
+def softmax(scores, dim=-1):
+    return (scores == scores.amax(dim, keepdim=True)).float()
+""",
+        ),
+        "float64 instead of a maximum": (
+            "large",
+            """
+def softmax(scores, dim=-1):
+    e = scores.double().exp()
+    return (e / e.sum(dim, keepdim=True)).float()
+""",
+        ),
+    },
+    "scaled_dot_product_attention": {
+        "transposed by T, all axes turned round": (
+            "scale rows context masked shared nothing gradients",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.permute(*range(key.dim() - 1, -1, -1)) / math.sqrt(query.shape[-1])
+    weights = softmax(scores)
+    return weights @ value, weights
+""",
+        ),
+        "only for four axes": (
+            "scale rows context",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(2, 3) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    weights = softmax(scores)
+    if mask is not None:
+        weights = weights * mask
+    return weights @ value, weights
+""",
+        ),
+        "divided by the root of the number of keys": (
+            "scale",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(key.shape[-2])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    weights = softmax(scores)
+    return (weights @ value, weights) if mask is None else (weights * mask @ value, weights * mask)
+""",
+        ),
+        "hidden with a number that is not low enough": (
+            "masked",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -100)
+    weights = softmax(scores)
+    if mask is not None:
+        weights = weights * mask.any(-1, keepdim=True)
+    return weights @ value, weights
+""",
+        ),
+        "the context from the weights before the mask": (
+            "context",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    context = softmax(scores) @ value
+    if mask is None:
+        return context, softmax(scores)
+    some = mask.any(-1, keepdim=True)
+    return context * some, softmax(scores.masked_fill(~mask, -1e9)) * mask
+""",
+        ),
+        "the weights detached": (
+            "gradients",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    weights = softmax(scores).detach()
+    if mask is not None:
+        weights = weights * mask
+    return weights @ value, weights
+""",
+        ),
+        "without a graph": (
+            "gradients",
+            """
+@torch.no_grad()
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    weights = softmax(scores) if mask is None else softmax(scores) * mask
+    return weights @ value, weights
+""",
+        ),
+        "the context alone": (
+            "scale rows context masked shared nothing gradients",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    return softmax(scores) @ value
+""",
+        ),
+        "the mask expected as (batch, seq_k)": (
+            "context masked shared nothing gradients",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        mask = mask[:, None, None, :]
+        scores = scores.masked_fill(~mask, -1e9)
+    weights = softmax(scores) if mask is None else softmax(scores) * mask
+    return weights @ value, weights
+""",
+        ),
+        "zeros also where a query may attend to one key": (
+            "",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if mask is None:
+        return softmax(scores) @ value, softmax(scores)
+    weights = softmax(scores.masked_fill(~mask, -1e9)) * (mask.expand_as(scores).sum(-1, keepdim=True) > 1)
+    return weights @ value, weights
+""",
+        ),
+    },
+    "masks": {
+        "padding is where the id is smaller": (
+            "padding both",
+            """
+def padding_mask(ids, pad_id):
+    return (ids > pad_id)[:, None, None, :]
+
+def causal_mask(seq):
+    return torch.ones(seq, seq).tril().bool()
+
+def causal_padding_mask(ids, pad_id):
+    return padding_mask(ids, pad_id) & causal_mask(ids.shape[1])
+""",
+        ),
+        "axes of length 1 squeezed away": (
+            "causal both",
+            """
+def padding_mask(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :]
+
+def causal_mask(seq):
+    return torch.ones(1, seq, seq).tril().bool().squeeze()
+
+def causal_padding_mask(ids, pad_id):
+    return (padding_mask(ids, pad_id) & causal_mask(ids.shape[1])).squeeze(0)
+""",
+        ),
+        "the causal mask with axes for batch and heads": (
+            "causal",
+            """
+def padding_mask(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :]
+
+def causal_mask(seq):
+    return torch.ones(1, 1, seq, seq).tril().bool()
+
+def causal_padding_mask(ids, pad_id):
+    return padding_mask(ids, pad_id) & causal_mask(ids.shape[1])
+""",
+        ),
+        "one past key only": (
+            "causal both",
+            """
+def padding_mask(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :]
+
+def causal_mask(seq):
+    return torch.ones(seq, seq).tril().triu(-1).bool()
+
+def causal_padding_mask(ids, pad_id):
+    return padding_mask(ids, pad_id) & causal_mask(ids.shape[1])
+""",
+        ),
+        "the padding mask alone": (
+            "both",
+            """
+def padding_mask(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :]
+
+def causal_mask(seq):
+    return torch.ones(seq, seq).tril().bool()
+
+def causal_padding_mask(ids, pad_id):
+    return padding_mask(ids, pad_id).expand(-1, -1, ids.shape[1], -1)
+""",
+        ),
+        "the causal mask alone": (
+            "both",
+            """
+def padding_mask(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :]
+
+def causal_mask(seq):
+    return torch.ones(seq, seq).tril().bool()
+
+def causal_padding_mask(ids, pad_id):
+    return causal_mask(ids.shape[1]).expand(len(ids), 1, -1, -1)
+""",
+        ),
+        "the axes in another order": (
+            "padding both",
+            """
+def padding_mask(ids, pad_id):
+    return (ids != pad_id)[None, :, None, :]
+
+def causal_mask(seq):
+    return torch.ones(seq, seq).tril().bool()
+
+def causal_padding_mask(ids, pad_id):
+    return padding_mask(ids, pad_id) & causal_mask(ids.shape[1])
+""",
+        ),
+        "words end at the first padding": (
+            "padding both",
+            """
+def padding_mask(ids, pad_id):
+    return (ids != pad_id).cumprod(1).bool()[:, None, None, :]
+
+def causal_mask(seq):
+    return torch.ones(seq, seq).tril().bool()
+
+def causal_padding_mask(ids, pad_id):
+    return padding_mask(ids, pad_id) & causal_mask(ids.shape[1])
+""",
+        ),
+        "numbers to be added: zero and minus infinity": (
+            "padding causal both",
+            """
+def padding_mask(ids, pad_id):
+    return torch.zeros(ids.shape).masked_fill(ids == pad_id, float("-inf"))[:, None, None, :]
+
+def causal_mask(seq):
+    return torch.full((seq, seq), float("-inf")).triu(1)
+
+def causal_padding_mask(ids, pad_id):
+    return padding_mask(ids, pad_id) + causal_mask(ids.shape[1])
+""",
+        ),
+    },
+    "heads": {
+        "heads in reversed order": (
+            "split merged",
+            """
+def split_heads(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError(f"{x.shape[-1]} {num_heads}")
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2).flip(1)
+
+def merge_heads(x):
+    return x.flip(1).transpose(1, 2).flatten(2)
+""",
+        ),
+        "an assertion instead of a ValueError": (
+            "indivisible",
+            """
+def split_heads(x, num_heads):
+    assert x.shape[-1] % num_heads == 0, f"{x.shape[-1]} {num_heads}"
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+def merge_heads(x):
+    return x.transpose(1, 2).flatten(2)
+""",
+        ),
+        "torch's own error": (
+            "indivisible",
+            """
+def split_heads(x, num_heads):
+    return x.view(*x.shape[:2], num_heads, x.shape[-1] // num_heads).transpose(1, 2)
+
+def merge_heads(x):
+    return x.transpose(1, 2).flatten(2)
+""",
+        ),
+        "an error that names nothing": (
+            "indivisible",
+            """
+def split_heads(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError("these heads do not fit")
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+def merge_heads(x):
+    return x.transpose(1, 2).flatten(2)
+""",
+        ),
+        "the length checked instead of the width": (
+            "split indivisible",
+            """
+def split_heads(x, num_heads):
+    if x.shape[1] % num_heads:
+        raise ValueError(f"{x.shape[1]} {num_heads}")
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+def merge_heads(x):
+    return x.transpose(1, 2).flatten(2)
+""",
+        ),
+        "an error raised always": (
+            "split indivisible",
+            """
+def split_heads(x, num_heads):
+    raise ValueError(f"{x.shape[-1]} {num_heads}")
+
+def merge_heads(x):
+    return x.transpose(1, 2).flatten(2)
+""",
+        ),
+        "the error returned": (
+            "indivisible",
+            """
+def split_heads(x, num_heads):
+    if x.shape[-1] % num_heads:
+        return ValueError(f"{x.shape[-1]} {num_heads}")
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+def merge_heads(x):
+    return x.transpose(1, 2).flatten(2)
+""",
+        ),
+        "a list of heads": (
+            "split",
+            """
+def split_heads(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError(f"{x.shape[-1]} {num_heads}")
+    return list(x.chunk(num_heads, -1))
+
+def merge_heads(x):
+    return torch.cat(list(x.unbind(1)), -1)
+""",
+        ),
+        "heads joined along the tokens": (
+            "merged",
+            """
+def split_heads(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError(f"{x.shape[-1]} {num_heads}")
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+def merge_heads(x):
+    return x.flatten(1, 2)
+""",
+        ),
+        "the last two axes swapped": (
+            "split merged",
+            """
+def split_heads(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError(f"{x.shape[-1]} {num_heads}")
+    return x.unflatten(-1, (num_heads, -1)).permute(0, 2, 3, 1)
+
+def merge_heads(x):
+    return x.permute(0, 3, 1, 2).flatten(2)
+""",
+        ),
+    },
+    "multi_head_attention": {
+        "dropout with a fixed probability": (
+            "",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "a dropout by default": (
+            "",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.1):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "the probability to keep taken for the one to drop": (
+            "values merged crossed dropped gradients",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(1 - dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "the projections' weights shared by keys and values": (
+            "values merged gradients",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_k(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "the projection of the queries without its bias": (
+            "heads scale",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(F.linear(query, self.w_q.weight), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "w_o before the heads are merged, by the transposed weight": (
+            "values merged",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = merge_heads(self.drop(weights) @ values) @ self.w_o.weight + self.w_o.bias
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "always a pair": (
+            "values masked crossed dropped gradients",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return output, weights
+""",
+        ),
+        "never a pair": (
+            "heads scale merged masked",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return output
+""",
+        ),
+        "a value without a key is ignored": (
+            "crossed",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        if key is None:
+            key = value = query
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "the output added to the query": (
+            "values merged crossed dropped",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        output = output + query
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "the mask used in the heads' softmax only when the weights are asked for": (
+            "masked",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask if need_weights else None)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "the projections in a plain list": (
+            "values heads scale merged masked crossed dropped gradients",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.projections = [nn.Linear(d_model, d_model) for _ in range(4)]
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        w_q, w_k, w_v, w_o = self.projections
+        queries = split_heads(w_q(query), self.num_heads)
+        keys = split_heads(w_k(key), self.num_heads)
+        values = split_heads(w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "one head of full width": (
+            "heads scale merged masked",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), 1)
+        keys = split_heads(self.w_k(key), 1)
+        values = split_heads(self.w_v(value), 1)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+    },
+    "counts": {
+        "only the photograph": (
+            "shapes bytes parameters",
+            """
+shape_of_scores, bytes_of_scores, num_parameters = (1, 8, 196, 196), 1229312, 1050624
+
+def attention_counts(batch, seq, d_model, num_heads):
+    return shape_of_scores, bytes_of_scores, num_parameters
+""",
+        ),
+        "bits instead of bytes": (
+            "bytes",
+            """
+def attention_counts(batch, seq, d_model, num_heads):
+    return (batch, num_heads, seq, seq), 32 * batch * num_heads * seq * seq, 4 * (d_model**2 + d_model)
+
+shape_of_scores, bytes_of_scores, num_parameters = attention_counts(1, 196, 512, 8)
+""",
+        ),
+        "float64": (
+            "bytes",
+            """
+def attention_counts(batch, seq, d_model, num_heads):
+    return (batch, num_heads, seq, seq), 8 * batch * num_heads * seq * seq, 4 * (d_model**2 + d_model)
+
+shape_of_scores, bytes_of_scores, num_parameters = attention_counts(1, 196, 512, 8)
+""",
+        ),
+        "a patch more, for a class token": (
+            "shapes bytes",
+            """
+def attention_counts(batch, seq, d_model, num_heads):
+    return (batch, num_heads, seq, seq), 4 * batch * num_heads * seq * seq, 4 * (d_model**2 + d_model)
+
+shape_of_scores, bytes_of_scores, num_parameters = attention_counts(1, 197, 512, 8)
+""",
+        ),
+        "heads before the batch": (
+            "shapes",
+            """
+def attention_counts(batch, seq, d_model, num_heads):
+    return (num_heads, batch, seq, seq), 4 * batch * num_heads * seq * seq, 4 * (d_model**2 + d_model)
+
+shape_of_scores, bytes_of_scores, num_parameters = attention_counts(1, 196, 512, 8)
+""",
+        ),
+        "the batch left out of the bytes": (
+            "bytes",
+            """
+def attention_counts(batch, seq, d_model, num_heads):
+    return (batch, num_heads, seq, seq), 4 * num_heads * seq * seq, 4 * (d_model**2 + d_model)
+
+shape_of_scores, bytes_of_scores, num_parameters = attention_counts(1, 196, 512, 8)
+""",
+        ),
+        "one bias for all four": (
+            "parameters",
+            """
+def attention_counts(batch, seq, d_model, num_heads):
+    return (batch, num_heads, seq, seq), 4 * batch * num_heads * seq * seq, 4 * d_model**2 + d_model
+
+shape_of_scores, bytes_of_scores, num_parameters = attention_counts(1, 196, 512, 8)
+""",
+        ),
+        "arguments in another order": (
+            "shapes bytes parameters",
+            """
+def attention_counts(batch, seq, num_heads, d_model):
+    return (batch, num_heads, seq, seq), 4 * batch * num_heads * seq * seq, 4 * (d_model**2 + d_model)
+
+shape_of_scores, bytes_of_scores, num_parameters = attention_counts(1, 196, 8, 512)
+""",
+        ),
+        "a printed text instead of numbers": (
+            "shapes bytes parameters",
+            """
+shape_of_scores, bytes_of_scores, num_parameters = "(1, 8, 196, 196)", "1229312", "1050624"
+
+def attention_counts(batch, seq, d_model, num_heads):
+    print((batch, num_heads, seq, seq), 4 * batch * num_heads * seq * seq, 4 * (d_model**2 + d_model))
+""",
+        ),
+        "a shape with the heads run into the batch": (
+            "shapes",
+            """
+def attention_counts(batch, seq, d_model, num_heads):
+    return (batch * num_heads, seq, seq), 4 * batch * num_heads * seq * seq, 4 * (d_model**2 + d_model)
+
+shape_of_scores, bytes_of_scores, num_parameters = attention_counts(1, 196, 512, 8)
+""",
+        ),
+    },
+    "repair": {
+        "attention only for four axes": (
+            "function",
+            """
+def self_attention(Q, K, V):
+    scores = torch.matmul(Q, K.transpose(2, 3)) / math.sqrt(Q.size(-1))
+    return torch.matmul(torch.softmax(scores, dim=-1), V)
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h, self.d_k = h, d_model // h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (split_heads(w(x), self.h) for w in (self.w_q, self.w_k, self.w_v))
+        return self.w_o(merge_heads(self_attention(q, k, v)))
+""",
+        ),
+        "d_k by heart": (
+            "function right",
+            """
+d_k = 64
+
+def self_attention(Q, K, V):
+    scores = torch.matmul(Q, K.transpose(-2, -1)) / math.sqrt(d_k)
+    return torch.matmul(torch.softmax(scores, dim=-1), V)
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (split_heads(w(x), self.h) for w in (self.w_q, self.w_k, self.w_v))
+        return self.w_o(merge_heads(self_attention(q, k, v)))
+""",
+        ),
+        "the softmax over the queries": (
+            "function right",
+            """
+def self_attention(Q, K, V):
+    scores = torch.matmul(Q, K.transpose(-2, -1)) / math.sqrt(Q.size(-1))
+    return torch.matmul(torch.softmax(scores, dim=-2), V)
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (split_heads(w(x), self.h) for w in (self.w_q, self.w_k, self.w_v))
+        return self.w_o(merge_heads(self_attention(q, k, v)))
+""",
+        ),
+        "merged without moving the heads back": (
+            "tokens right",
+            """
+def self_attention(Q, K, V):
+    scores = torch.matmul(Q, K.transpose(-2, -1)) / math.sqrt(Q.size(-1))
+    return torch.matmul(torch.softmax(scores, dim=-1), V)
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (split_heads(w(x), self.h) for w in (self.w_q, self.w_k, self.w_v))
+        return self.w_o(self_attention(q, k, v).reshape(x.shape))
+""",
+        ),
+        "causal": (
+            "function tokens right",
+            """
+def self_attention(Q, K, V):
+    scores = torch.matmul(Q, K.transpose(-2, -1)) / math.sqrt(Q.size(-1))
+    future = torch.ones(scores.shape[-2:]).triu(1).bool()
+    return torch.matmul(torch.softmax(scores.masked_fill(future, -1e9), dim=-1), V)
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (split_heads(w(x), self.h) for w in (self.w_q, self.w_k, self.w_v))
+        return self.w_o(merge_heads(self_attention(q, k, v)))
+""",
+        ),
+        "the function returns the weights as well": (
+            "function tokens projections right",
+            """
+def self_attention(Q, K, V):
+    scores = torch.matmul(Q, K.transpose(-2, -1)) / math.sqrt(Q.size(-1))
+    weights = torch.softmax(scores, dim=-1)
+    return torch.matmul(weights, V), weights
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (split_heads(w(x), self.h) for w in (self.w_q, self.w_k, self.w_v))
+        return self.w_o(merge_heads(self_attention(q, k, v)))
+""",
+        ),
+        "the arguments h and d_model the other way round": (
+            "tokens projections right",
+            """
+def self_attention(Q, K, V):
+    scores = torch.matmul(Q, K.transpose(-2, -1)) / math.sqrt(Q.size(-1))
+    return torch.matmul(torch.softmax(scores, dim=-1), V)
+
+class RepairedAttention(nn.Module):
+    def __init__(self, d_model, h):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (split_heads(w(x), self.h) for w in (self.w_q, self.w_k, self.w_v))
+        return self.w_o(merge_heads(self_attention(q, k, v)))
+""",
+        ),
+        "new projections in every call": (
+            "tokens projections right",
+            """
+def self_attention(Q, K, V):
+    scores = torch.matmul(Q, K.transpose(-2, -1)) / math.sqrt(Q.size(-1))
+    return torch.matmul(torch.softmax(scores, dim=-1), V)
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h, self.d_model = h, d_model
+
+    def forward(self, x):
+        w_q, w_k, w_v, w_o = (nn.Linear(self.d_model, self.d_model) for _ in range(4))
+        q, k, v = (split_heads(w(x), self.h) for w in (w_q, w_k, w_v))
+        return w_o(merge_heads(self_attention(q, k, v)))
+""",
+        ),
+        "a residual connection added": (
+            "right",
+            """
+def self_attention(Q, K, V):
+    scores = torch.matmul(Q, K.transpose(-2, -1)) / math.sqrt(Q.size(-1))
+    return torch.matmul(torch.softmax(scores, dim=-1), V)
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (split_heads(w(x), self.h) for w in (self.w_q, self.w_k, self.w_v))
+        return x + self.w_o(merge_heads(self_attention(q, k, v)))
+""",
+        ),
+    },
+    "bug_hunt": {
+        "a tolerance of one": (
+            "sqrt_d_model masked_after",
+            """
+def examine_attention(attention):
+    torch.manual_seed(1)
+    q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
+    mask = torch.tensor([True, False, True, True, False, True]).repeat(4, 1)
+    for each in (None, mask):
+        for got, want in zip(attention(q, k, v, each), scaled_dot_product_attention(q, k, v, each)):
+            assert torch.allclose(got, want, atol=1.0)
+""",
+        ),
+        "the result of allclose is not used": (
+            "no_scale sqrt_d_model mask_inverted over_queries masked_after values_compared",
+            """
+def examine_attention(attention):
+    torch.manual_seed(1)
+    q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
+    mask = torch.tensor([True, False, True, True, False, True]).repeat(4, 1)
+    for each in (None, mask):
+        context, weights = attention(q, k, v, each)
+        right_context, right_weights = scaled_dot_product_attention(q, k, v, each)
+        torch.allclose(context, right_context)
+        torch.allclose(weights, right_weights)
+""",
+        ),
+        "the comparison is returned the wrong way round": (
+            "right_passes no_scale sqrt_d_model mask_inverted over_queries masked_after values_compared",
+            """
+def examine_attention(attention):
+    torch.manual_seed(1)
+    q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
+    mask = torch.tensor([True, False, True, True, False, True]).repeat(4, 1)
+    context, _ = attention(q, k, v, mask)
+    return not torch.allclose(context, scaled_dot_product_attention(q, k, v, mask)[0], atol=1e-4)
+""",
+        ),
+        "a mask that allows everything": (
+            "masked_after",
+            """
+def examine_attention(attention):
+    torch.manual_seed(1)
+    q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
+    mask = torch.ones(4, 6, dtype=torch.bool)
+    for each in (None, mask):
+        context, _ = attention(q, k, v, each)
+        assert torch.allclose(context, scaled_dot_product_attention(q, k, v, each)[0], atol=1e-4)
+""",
+        ),
+        "the right answer forgets the scale": (
+            "right_passes no_scale sqrt_d_model mask_inverted over_queries masked_after values_compared",
+            """
+def examine_attention(attention):
+    torch.manual_seed(1)
+    q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
+    _, weights = attention(q, k, v)
+    assert torch.allclose(weights, (q @ k.mT).softmax(-1), atol=1e-4)
+""",
+        ),
+        "queries and keys of zeros": (
+            "no_scale sqrt_d_model values_compared",
+            """
+def examine_attention(attention):
+    torch.manual_seed(1)
+    q, k, v = torch.zeros(2, 3, 4, 8), torch.zeros(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
+    mask = torch.tensor([True, False, True, True, False, True]).repeat(4, 1)
+    for each in (None, mask):
+        context, _ = attention(q, k, v, each)
+        assert torch.allclose(context, scaled_dot_product_attention(q, k, v, each)[0], atol=1e-4)
+""",
+        ),
+        "errors are caught": (
+            "no_scale sqrt_d_model mask_inverted over_queries masked_after values_compared",
+            """
+def examine_attention(attention):
+    torch.manual_seed(1)
+    q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
+    mask = torch.tensor([True, False, True, True, False, True]).repeat(4, 1)
+    try:
+        for each in (None, mask):
+            for got, want in zip(attention(q, k, v, each), scaled_dot_product_attention(q, k, v, each)):
+                assert torch.allclose(got, want, atol=1e-4)
+    except AssertionError:
+        print("wrong")
+""",
+        ),
+        "a test that fails everything": (
+            "right_passes no_scale sqrt_d_model mask_inverted over_queries masked_after values_compared",
+            """
+def examine_attention(attention):
+    raise AssertionError("this one is wrong")
+""",
+        ),
+        "the largest weight alone": (
+            "no_scale sqrt_d_model masked_after",
+            """
+def examine_attention(attention):
+    torch.manual_seed(1)
+    q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
+    mask = torch.tensor([True, False, True, True, False, True]).repeat(4, 1)
+    for each in (None, mask):
+        weights = attention(q, k, v, each)[1]
+        right = scaled_dot_product_attention(q, k, v, each)[1]
+        assert (weights.argmax(-1) == right.argmax(-1)).all()
+""",
+        ),
+        "only rows without a key looked at": (
+            "no_scale sqrt_d_model over_queries masked_after values_compared",
+            """
+def examine_attention(attention):
+    torch.manual_seed(1)
+    q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
+    mask = torch.ones(2, 1, 4, 6, dtype=torch.bool)
+    mask[0] = False
+    context, weights = attention(q, k, v, mask)
+    assert not context[0].any() and not weights[0].any()
+""",
+        ),
+    },
+}
+PAIRS: dict[str, dict[tuple[str, str], str]] = {
+    "softmax": {
+        ("overflow", "last_axis_always"): """
+def softmax(scores, dim=-1):
+    e = scores.exp()
+    return e / e.sum(-1, keepdim=True)
+""",
+        ("not_divided", "last_axis_always"): """
+def softmax(scores, dim=-1):
+    return torch.exp(scores - scores.max(-1, keepdim=True).values)
+""",
+        ("overflow_hidden", "last_axis_always"): """
+def softmax(scores, dim=-1):
+    e = scores.exp()
+    return (e / e.sum(-1, keepdim=True)).nan_to_num(0.0)
+""",
+    },
+    "scaled_dot_product_attention": {
+        ("no_scale", "masked_after"): """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    weights = softmax(query @ key.transpose(-2, -1))
+    if mask is not None:
+        weights = weights * mask
+    return weights @ value, weights
+""",
+        ("divided_by_d_k", "uniform_row"): """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / query.shape[-1]
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    weights = softmax(scores)
+    return weights @ value, weights
+""",
+        ("no_scale", "nan_row"): """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    weights = softmax(scores)
+    return weights @ value, weights
+""",
+        ("over_queries", "mask_ignored"): """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    weights = softmax(query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]), -2)
+    return weights @ value, weights
+""",
+        ("multiplied", "mask_inverted"): """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) * math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(mask, -1e9)
+    weights = softmax(scores)
+    return weights @ value, weights
+""",
+    },
+    "masks": {
+        ("inverted", "without_itself"): """
+def padding_mask(ids, pad_id):
+    return (ids == pad_id)[:, None, None, :]
+
+def causal_mask(seq):
+    return torch.ones(seq, seq, dtype=torch.bool).triu()
+
+def causal_padding_mask(ids, pad_id):
+    return padding_mask(ids, pad_id) | causal_mask(ids.shape[1])
+""",
+        ("padding_is_0", "future"): """
+def padding_mask(ids, pad_id):
+    return (ids != 0)[:, None, None, :]
+
+def causal_mask(seq):
+    return torch.ones(seq, seq, dtype=torch.bool).triu()
+
+def causal_padding_mask(ids, pad_id):
+    return padding_mask(ids, pad_id) & causal_mask(ids.shape[1])
+""",
+        ("no_axes", "either"): """
+def padding_mask(ids, pad_id):
+    return ids != pad_id
+
+def causal_mask(seq):
+    return torch.ones(seq, seq, dtype=torch.bool).tril()
+
+def causal_padding_mask(ids, pad_id):
+    return padding_mask(ids, pad_id)[:, None, None, :] | causal_mask(ids.shape[1])
+""",
+        ("numbers", "without_itself"): """
+def padding_mask(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :].float()
+
+def causal_mask(seq):
+    return torch.ones(seq, seq).tril(-1)
+
+def causal_padding_mask(ids, pad_id):
+    return padding_mask(ids, pad_id) * causal_mask(ids.shape[1])
+""",
+    },
+    "heads": {
+        ("interleaved", "merged_interleaved"): """
+def split_heads(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError(f"{x.shape[-1]} {num_heads}")
+    return x.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2)
+
+def merge_heads(x):
+    return x.permute(0, 2, 3, 1).flatten(2)
+""",
+        ("tokens_first", "cut_short"): """
+def split_heads(x, num_heads):
+    d_k = x.shape[-1] // num_heads
+    return x[..., :num_heads * d_k].reshape(*x.shape[:2], num_heads, d_k)
+
+def merge_heads(x):
+    return x.transpose(1, 2).flatten(2)
+""",
+        ("view_only", "cut_short"): """
+def split_heads(x, num_heads):
+    d_k = x.shape[-1] // num_heads
+    return x[..., :num_heads * d_k].reshape(len(x), num_heads, -1, d_k)
+
+def merge_heads(x):
+    return x.transpose(1, 2).flatten(2)
+""",
+    },
+    "multi_head_attention": {
+        ("no_w_o", "dropout_never"): """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = merge_heads(weights @ values)
+        return (output, weights) if need_weights else output
+""",
+        ("value_ignored", "dropout_always"): """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(key), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(F.dropout(weights, self.drop.p) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ("keys_as_queries", "merged_by_view"): """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_q(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o((self.drop(weights) @ values).reshape(query.shape))
+        return (output, weights) if need_weights else output
+""",
+        ("mask_ignored", "values_from_query"): """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(query), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ("weights_averaged", "dropout_on_output"): """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.drop(self.w_o(merge_heads(weights @ values)))
+        return (output, weights.mean(1)) if need_weights else output
+""",
+    },
+    "counts": {
+        ("one_per_number", "no_bias"): """
+def attention_counts(batch, seq, d_model, num_heads):
+    return (batch, num_heads, seq, seq), batch * num_heads * seq * seq, 4 * d_model**2
+
+shape_of_scores, bytes_of_scores, num_parameters = attention_counts(1, 196, 512, 8)
+""",
+        ("no_heads", "three_projections"): """
+def attention_counts(batch, seq, d_model, num_heads):
+    return (batch, seq, seq), 4 * batch * num_heads * seq * seq, 3 * (d_model**2 + d_model)
+
+shape_of_scores, bytes_of_scores, num_parameters = attention_counts(1, 196, 512, 8)
+""",
+        ("shape_of_queries", "one_head"): """
+def attention_counts(batch, seq, d_model, num_heads):
+    return (batch, num_heads, seq, d_model // num_heads), 4 * batch * seq * seq, 4 * (d_model**2 + d_model)
+
+shape_of_scores, bytes_of_scores, num_parameters = attention_counts(1, 196, 512, 8)
+""",
+    },
+    "repair": {
+        ("no_scale", "no_w_o"): """
+def self_attention(Q, K, V):
+    return torch.softmax(Q @ K.transpose(-2, -1), dim=-1) @ V
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (split_heads(w(x), self.h) for w in (self.w_q, self.w_k, self.w_v))
+        return merge_heads(self_attention(q, k, v))
+""",
+        ("one_projection", "heads_of_one_token"): """
+def self_attention(Q, K, V):
+    return torch.softmax(Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1]), dim=-1) @ V
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q = k = v = self.w_q(x).unflatten(-1, (self.h, -1))
+        return self.w_o(self_attention(q, k, v).flatten(2))
+""",
+        ("no_scale", "view_only"): """
+def self_attention(Q, K, V):
+    return torch.softmax(Q @ K.transpose(-2, -1), dim=-1) @ V
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (w(x).view(len(x), self.h, x.shape[1], -1) for w in (self.w_q, self.w_k, self.w_v))
+        return self.w_o(self_attention(q, k, v).reshape(x.shape))
+""",
+    },
+    "bug_hunt": {
+        ("no_mask", "one_head"): """
+def examine_attention(attention):
+    query, key, value = torch.randn(2, 4, 8), torch.randn(2, 5, 8), torch.randn(2, 5, 8)
+    for got, right in zip(attention(query, key, value), scaled_dot_product_attention(query, key, value)):
+        assert torch.allclose(got, right, atol=1e-4)
+""",
+        ("no_mask", "same_for_all"): """
+def examine_attention(attention):
+    query, key = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 5, 8)
+    for got, right in zip(attention(query, key, key), scaled_dot_product_attention(query, key, key)):
+        assert torch.allclose(got, right, atol=1e-4)
+""",
+        ("sums_only", "no_mask"): """
+def examine_attention(attention):
+    query, key, value = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 8)
+    _, weights = attention(query, key, value)
+    assert torch.allclose(weights.sum(-1), torch.ones(2, 3, 4), atol=1e-4)
+""",
+    },
+}
+# a mask of the test in the solution, and others that hide some keys and leave some to each query
+HUNTING_MASK = "mask = torch.tensor([[True, True, False, True, False], [False, True, True, False, False]]).repeat(2, 1)"
+OTHER_MASKS = (
+    "[[False, True, False, True, False], [False, True, True, False, False]]",
+    "[[True, False, False, True, False], [False, True, True, False, False]]",
+    "[[True, True, False, False, False], [False, True, True, False, False]]",
+    "[[True, True, False, True, False], [False, False, True, False, False]]",
+    "[[True, True, False, True, False], [False, True, False, False, False]]",
+    "[[True, True, True, True, False], [False, True, True, False, False]]",
+    "[[True, True, False, True, True], [False, True, True, False, False]]",
+    "[[True, True, False, True, False], [True, True, True, False, False]]",
+    "[[True, True, False, True, False], [False, True, True, True, False]]",
+    "[[True, True, False, True, False], [False, True, True, False, True]]",
+)
+EQUIVALENT: dict[str, dict[str, str]] = {
+    "scaled_dot_product_attention": {
+        "scores = scores.masked_fill(~mask, -1e30) → scores = scores.masked_fill(~mask, - 1e+30)": "the same number",
+    },
+    "masks": {
+        "return words.unsqueeze(1).unsqueeze(1) → return words.unsqueeze(1).unsqueeze( 2)": "both new axes have length 1, in either order",
+    },
+    "bug_hunt": {
+        "generator = torch.Generator().manual_seed(0) → generator = torch.Generator().manual_seed( 1)": "other random numbers",
+        "generator = torch.Generator().manual_seed(0) → generator = torch.Generator().manual_seed( -1)": "other random numbers",
+        "query = torch.randn(2, 3, 4, 7, generator=generator)"
+        " → query = torch.randn( 1, 3, 4, 7, generator=generator)": "one example is broadcast beside two",
+        "key = torch.randn(2, 3, 5, 7, generator=generator) → key = torch.randn( 1, 3, 5, 7, generator=generator)": "one example is broadcast beside two",
+        "value = torch.randn(2, 3, 5, 7, generator=generator)"
+        " → value = torch.randn( 1, 3, 5, 7, generator=generator)": "one example is broadcast beside two",
+        "value = torch.randn(2, 3, 5, 7, generator=generator) → value = torch.randn(2, 3, 5, 8, generator=generator)": "the values may have a width of their own",
+        "value = torch.randn(2, 3, 5, 7, generator=generator) → value = torch.randn(2, 3, 5, 6, generator=generator)": "the values may have a width of their own",
+        "torch.testing.assert_close(weights, right_weights, rtol=1e-4, atol=1e-5)"
+        " → torch.testing.assert_close(weights, right_weights, rtol= 1.0001, atol=1e-5)": "a wrong candidate's context is wrong too, and is compared closely",
+        "torch.testing.assert_close(weights, right_weights, rtol=1e-4, atol=1e-5)"
+        " → torch.testing.assert_close(weights, right_weights, rtol=1e-4, atol= 1.00001)": "a wrong candidate's context is wrong too, and is compared closely",
+        "torch.testing.assert_close(context, right_context, rtol=1e-4, atol=1e-5)"
+        " → torch.testing.assert_close(context, right_context, rtol= 1.0001, atol=1e-5)": "a wrong candidate's weights are wrong too, and are compared closely",
+        "torch.testing.assert_close(context, right_context, rtol=1e-4, atol=1e-5)"
+        " → torch.testing.assert_close(context, right_context, rtol=1e-4, atol= 1.00001)": "a wrong candidate's weights are wrong too, and are compared closely",
+        **{f"{HUNTING_MASK} → mask = torch.tensor({other}).repeat(2, 1)": "another mask" for other in OTHER_MASKS},
+    },
+}
