@@ -148,13 +148,15 @@ class Cage(KernelHost):
         return {**rlimits(self.limits), "RLIMIT_NPROC": (self.limits.processes + self.others(),) * 2}
 
     def others(self) -> int:
-        """The threads outside of the cage that the system counts as its user's.
+        """The threads beside the notebook's that the system counts with them.
 
-        None, unless the cage has its grader's user and Linux is older than 5.14: since then a user namespace is
-        counted for itself.
+        Where root sets the cage up, none. Else bubblewrap's own two, and, when the cage has its grader's user, all of
+        that user's on a Linux older than 5.14: since then a user namespace is counted for itself.
         """
+        if self.way == ROOT:
+            return 0
         version = tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2])
-        return 0 if self.user or version >= (5, 14) else threads_of_user()
+        return 2 + (threads_of_user() if self.way == USER and version < (5, 14) else 0)
 
     def environment(self) -> dict[str, str]:
         path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])

@@ -1,8 +1,8 @@
 """The first program in a cage: it limits itself, leaves root for good, proves it, and becomes the notebook's kernel.
 
 It runs before anything of the student's, with the standard library alone, as `python -I -S launch.py ORDER`. ORDER is
-JSON: `limits`, `keep` (open files for the kernel), `command`, and in a cage `control` (a socket to the grader), `user`
-(None: nothing to leave) and `places` (where the kernel may write). The report on `control` carries the open folders
+JSON: `limits`, `keep` (open files for the kernel), `command`; without a cage `grader` (its process); in a cage `control`
+(a socket to the grader), `user` (None: nothing to leave) and `places` (where the kernel may write). The report on `control` carries the open folders
 of /proc and of `places`, so that the grader can watch them; the system adds the sender's true process and user.
 """
 
@@ -10,10 +10,11 @@ import contextlib
 import ctypes
 import json
 import os
+import signal
 import socket
 import sys
 
-PR_CAPBSET_READ, PR_CAPBSET_DROP = 23, 24
+PR_SET_PDEATHSIG, PR_CAPBSET_READ, PR_CAPBSET_DROP = 1, 23, 24
 
 
 def set_limits(limits: dict) -> None:
@@ -73,6 +74,14 @@ def close_all_but(keep: set[int]) -> None:
                 os.close(int(name))
 
 
+def die_with(grader: int) -> None:
+    """End this process when the grader's ends; in a cage bubblewrap sees to that."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != grader:
+        sys.exit("the grader has ended")
+
+
 def report(order: dict) -> None:
     """Give up everything that is not needed, and say what is left, with the open folders that can be watched."""
     folders = []
@@ -95,6 +104,8 @@ def main(order: dict) -> None:
     set_limits(order["limits"])
     if "control" in order:
         report(order)
+    else:
+        die_with(order["grader"])
     for number in order["keep"]:
         os.set_inheritable(number, True)
     os.execve(order["command"][0], order["command"], os.environ)

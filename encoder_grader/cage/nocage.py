@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,14 +30,15 @@ class NoCage(KernelHost):
     def run(self, arguments: list[str], keep: list[int] = (), stdout: int = subprocess.DEVNULL) -> subprocess.Popen:
         self.end()
         home = self.folder / "home"
-        home.mkdir(exist_ok=True)
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir()
         command = [sys.executable, *arguments]
         settings = {"stdin": subprocess.DEVNULL, "stdout": stdout, "cwd": home, "env": self.environment(home)}
         if os.name != "posix":
             process, listening = subprocess.Popen(command, stderr=subprocess.DEVNULL, **settings), None
         else:
             limits = {**rlimits(self.limits), "RLIMIT_NPROC": (self.limits.processes + threads_of_user(),) * 2}
-            order = {"limits": limits, "keep": list(keep), "command": command}
+            order = {"limits": limits, "keep": list(keep), "command": command, "grader": os.getpid()}
             launch = [sys.executable, "-I", "-S", str(self.folder / "own" / "launch.py"), json.dumps(order)]
             listening, stderr = os.pipe()
             try:

@@ -32,7 +32,7 @@ ADVICE = (
     ),
     (
         r"source path (?P<path>\S+): Permission denied",
-        "another user cannot read {path}: use a Python outside of private folders, or give root CAP_SYS_ADMIN.",
+        "another user cannot read {path}: open the folders above it, or give root CAP_SYS_ADMIN.",
     ),
 )
 WHAT_TO_SET = """\
@@ -131,7 +131,9 @@ def trial(way: str) -> Strength:
     }
     if leaks := [wall for wall, is_open in open_walls.items() if is_open]:
         raise CannotCage(f"the cage does not close off {', '.join(leaks)}.")
-    return Strength(way, bwrap, found["user"], found["forks"] < TRIAL.processes, not found["memory"], found["filter"])
+    return Strength(
+        way, bwrap, found["user"], found["forks"] < questions["forks"], not found["memory"], found["filter"]
+    )
 
 
 def explain(words: str) -> str:

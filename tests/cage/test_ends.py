@@ -106,6 +106,7 @@ def caged_processes(folder):
 def short_path():
     """The path of a unix socket has at most 107 letters."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)  # a cage may be another user's
         yield Path(folder)
 
 
