@@ -1,21 +1,22 @@
 # Read by nbgrader, formgrader and `make grade`, all started in this folder.
+from encoder_grader import autograde
+
 c = get_config()  # noqa: F821
+autograde.install()
 
 c.CourseDirectory.course_id = "transformer_encoder"
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "exercises"
 # What `make grade` leaves beside a graded notebook is not part of the feedback.
-c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", ".graded"]
+c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", ".graded", "report.json"]
 
-# A test cell that was deleted comes back, and is run.
-c.OverwriteCells.add_missing_cells = True
-# nbgrader's own list, with our Execute in the place of its own: cells run in a cage, and checks are judged outside it.
+# nbgrader's own list, with two of ours: cells run in a cage and checks are judged outside it; a grade by hand lasts.
 c.Autograde.autograde_preprocessors = [
     "encoder_grader.execute.Execute",
     "nbgrader.preprocessors.IgnorePattern",
     "nbconvert.preprocessors.ClearMetadataPreprocessor",
     "nbgrader.preprocessors.LimitOutput",
-    "nbgrader.preprocessors.SaveAutoGrades",
+    "encoder_grader.save_grades.SaveGrades",
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]

@@ -15,6 +15,7 @@ import base64
 import binascii
 import contextlib
 import importlib
+import json
 import re
 import threading
 import time
@@ -28,10 +29,10 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_locked, is_solution
 from traitlets import Bool, Integer
 
+from encoder_grader.autograde import REPORT, STAGED
 from encoder_grader.built_ins import built_ins_called
 from encoder_grader.cage import Cage, CannotCage, Limits, NoCage
 from encoder_grader.collect import Recording
-from encoder_grader.digest import digest
 from encoder_grader.exercise import Exercise, chapters, find
 from encoder_grader.judge import Judge
 from encoder_grader.trusted import challenge, exchange, nothing_earned, points_of, secret_of, seed_of
@@ -84,8 +85,8 @@ class Execute(NbGraderPreprocessor):
         chapter = told["assignment"].partition("_")[2]
         course = self.parent.parent.coursedir
         class_folder = Path(course.root)
-        submitted = course.format_path(course.submitted_directory, told["student"], told["assignment"])
-        parts = (told["assignment"], told["notebook"], told["student"], digest(class_folder, submitted))
+        report = class_folder / STAGED / told["student"] / told["assignment"] / REPORT
+        parts = (told["assignment"], told["notebook"], told["student"], json.loads(report.read_text())["sha256"])
         secret = secret_of(class_folder)
         kernel = Kernel(_visible_to(chapter), [class_folder], self.sandbox)
         try:
@@ -229,6 +230,8 @@ class Kernel:
         """End it, with everything it started."""
         if self.client is not None:
             self.client.stop_channels()
+        if self.manager is not None:
+            self.manager.context.destroy(linger=0)  # else it waits for ever for sockets to close, at some later time
         if self.cage is not None:
             self.cage.close()
         self.cage = self.manager = self.client = None
