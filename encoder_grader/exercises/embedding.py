@@ -198,8 +198,7 @@ ONE_HOT_LOOKUP = Exercise(
 
 def _token_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
-    # enough weights to tell their distribution
-    vocab_size, d_model, pad_id = 2 * pick(draw, 400, 500), pick(draw, 90, 120), pick(draw, 3, 9)
+    vocab_size, d_model, pad_id = 2 * pick(draw, 20, 30), pick(draw, 90, 120), pick(draw, 3, 9)
     plan = Plan()
     # rows of unit length, so that the output's length tells the factor whichever row it comes from
     table = nn.functional.normalize(torch.randn(vocab_size, d_model, generator=draw), dim=-1)
@@ -229,13 +228,19 @@ def _token_challenge(seed: int) -> Plan:
     for kind, pad in (("fresh", pad_id), ("pad 0", 0)):
         plan.seed(seed)
         fresh = plan.call("TokenEmbedding", vocab_size, d_model, pad_id=pad)
-        weight = plan.parameter(fresh, "embedding.weight", (vocab_size, d_model), label=f"{kind} weight")
+        weight = plan.parameter(fresh, "embedding.weight", (vocab_size, d_model))
         plan.call(fresh, every, label=f"{kind} output")
         plan.gradient(plan.call(fresh, padded_ids), upstream, weight, label=f"{kind} gradient")
     unpadded = plan.call("TokenEmbedding", vocab_size, d_model)
-    weight = plan.parameter(unpadded, "embedding.weight", (vocab_size, d_model), label="unpadded weight")
+    weight = plan.parameter(unpadded, "embedding.weight", (vocab_size, d_model))
     plan.call(unpadded, every, label="unpadded output")
     plan.gradient(plan.call(unpadded, ids), upstream, weight, label="unpadded gradient")
+
+    many = pick(draw, 800, 1000)  # enough weights to tell their distribution
+    for label, keywords in (("weights", {"pad_id": pad_id}), ("unpadded weights", {})):
+        plan.seed(seed)
+        drawn = plan.call("TokenEmbedding", many, d_model, **keywords)
+        plan.parameter(drawn, "embedding.weight", (many, d_model), label=label)
     return plan
 
 
@@ -401,7 +406,7 @@ TOKEN_EMBEDDING = Exercise(
             "initialised",
             1,
             "fresh weights are drawn from N(0, 1/d_model)",
-            lambda a: (_spread(a["fresh weight"]), _spread(a["unpadded weight"])),
+            lambda a: (_spread(a["weights"]), _spread(a["unpadded weights"])),
             tolerance=SPREAD_TOLERANCE,
             reason=_spread_in_words,
         ),
