@@ -191,7 +191,7 @@ def rlimits(limits: Limits) -> dict[str, tuple[int, int]]:
         "RLIMIT_FSIZE": (limits.disk, limits.disk),
         "RLIMIT_NOFILE": (limits.open_files, limits.open_files),
         "RLIMIT_CPU": (int(limits.cpu) + 1, int(limits.cpu) + 6),  # SIGXCPU, then SIGKILL
-        "RLIMIT_CORE": (0, 0),
+        "RLIMIT_CORE": (1, 1),  # none, and unlike 0 also none through a program of the host
         "RLIMIT_MSGQUEUE": (0, 0),
         "RLIMIT_MEMLOCK": (2**20, 2**20),
     }

@@ -1,9 +1,10 @@
 """The first program in a cage: it limits itself, leaves root for good, proves it, and becomes the notebook's kernel.
 
 It runs before anything of the student's, with the standard library alone, as `python -I -S launch.py ORDER`. ORDER is
-JSON: `limits`, `keep` (open files for the kernel), `command`; without a cage `grader` (its process); in a cage `control`
-(a socket to the grader), `user` (None: nothing to leave) and `places` (where the kernel may write). The report on `control` carries the open folders
-of /proc and of `places`, so that the grader can watch them; the system adds the sender's true process and user.
+JSON: `limits`, `keep` (open files for the kernel), `command`; without a cage `grader` (its process); in a cage
+`control` (a socket to the grader), `user` (None: nothing to leave) and `places` (where the kernel may write). The
+report on `control` carries the open folders of /proc and of `places`, so that the grader can watch them; the system
+adds the sender's true process and user.
 """
 
 import contextlib

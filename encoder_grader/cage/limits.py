@@ -16,6 +16,7 @@ class Limits:
     disk: int = 200 * MB  # in all places that can be written, which lie in memory
     files: int = 5000
     open_files: int = 512  # of one process
+    sockets: int = 2000  # what waits in one is memory that belongs to no process: some 400 kB at most
     messages: int = GB  # by which the grader's own memory may grow while the kernel talks to it
 
     def __post_init__(self) -> None:

@@ -14,11 +14,12 @@ OWN_MEMORY = ("RssAnon", "RssShmem", "VmPTE", "VmSwap")  # of a process, in its 
 
 @dataclass(frozen=True)
 class Usage:
-    """What all processes of a kernel use together: threads, bytes, seconds of processor time."""
+    """What all processes of a kernel use together: threads, bytes, seconds of processor time, sockets."""
 
     threads: int = 0
     memory: int = 0
     cpu: float = 0.0
+    sockets: int = 0
 
 
 class InCage:
@@ -60,7 +61,15 @@ class InCage:
         # a process's own time and that of its ended children
         times = [self.read(f"{process}/stat").rpartition(")")[2].split()[11:15] for process in ("1", *processes)]
         cpu = sum(int(time) for each in times for time in each) / self.tick
-        return Usage(sum(status.get("Threads", 0) for status in statuses), memory, cpu)
+        sockets = sum(map(self.sockets, processes[:1]))
+        return Usage(sum(status.get("Threads", 0) for status in statuses), memory, cpu, sockets)
+
+    def sockets(self, process: str) -> int:
+        """The sockets of the cage's network, which every process shows: those of the internet, which hold more, count
+        twenty times."""
+        weights = {"unix": 1, "tcp": 20, "tcp6": 20, "udp": 20, "udp6": 20}
+        lines = {name: self.read(f"{process}/net/{name}").count("\n") for name in weights}
+        return sum(weight * max(0, lines[name] - 1) for name, weight in weights.items())  # the first line is a title
 
     def share(self, process: str) -> int:
         """A process's memory, each page divided by the number of processes that have it, where the system tells."""

@@ -1,7 +1,9 @@
 """System calls that no notebook needs, refused: a small filter in the kernel's own language (see bpf(4), seccomp(2)).
 
-They would keep memory that belongs to no process and so escapes the count (memfd, System V segments), leave keys
-behind for the next notebook, or reach parts of the kernel that are better left alone (user namespaces, io_uring).
+They would keep memory that belongs to no process and so escapes the count (memfd, System V), leave keys behind for
+the next notebook, reach parts of the kernel that are better left alone (user namespaces, io_uring), or open sockets
+that a network namespace does not hold back, as those from a virtual machine to its host. Unix sockets and those of the
+internet remain, of which ipykernel uses one to talk to itself.
 """
 
 import os
@@ -14,6 +16,7 @@ REFUSED = {
     "memfd_secret": (447, 447),
     "shmget": (29, 194),
     "msgget": (68, 186),
+    "semget": (64, 190),
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
@@ -33,11 +36,12 @@ REFUSED = {
     "userfaultfd": (323, 282),
     "io_uring_setup": (425, 425),
 }
-CLONE, CLONE3, IOCTL = (56, 220), (435, 435), (16, 29)
+CLONE, CLONE3, IOCTL, SOCKET = (56, 220), (435, 435), (16, 29), (41, 198)
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH_…
 CLONE_NEWUSER = 0x10000000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C  # typing into a terminal
-EPERM, ENOSYS = 1, 38
+EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
+FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
 
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # BPF opcodes
 NUMBER, ARCH, FIRST, SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data; the arguments' low halves
@@ -66,6 +70,11 @@ def program() -> bytes | None:
         (LOAD, 0, 0, FIRST),
         (ANY_BIT, 0, 1, CLONE_NEWUSER),
         (RETURN, 0, 0, ERROR | EPERM),
+        (RETURN, 0, 0, ALLOW),
+        (EQUAL, 0, 3 + len(FAMILIES), SOCKET[column]),
+        (LOAD, 0, 0, FIRST),
+        *((EQUAL, len(FAMILIES) - place, 0, family) for place, family in enumerate(FAMILIES)),
+        (RETURN, 0, 0, ERROR | EAFNOSUPPORT),
         (RETURN, 0, 0, ALLOW),
         (EQUAL, 0, 4, IOCTL[column]),
         (LOAD, 0, 0, SECOND),

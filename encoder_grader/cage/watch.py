@@ -68,6 +68,8 @@ class Run:
             yield f"it wrote more than {size(limits.disk)}"
         if sum(files for _, files, _ in written) > limits.files:
             yield f"it made more than {limits.files} files"
+        if usage.sockets > limits.sockets:
+            yield f"it opened more than {limits.sockets} sockets"
         if usage.cpu > limits.cpu:
             yield f"it used more than {limits.cpu:g} seconds of processor time"
         if time.monotonic() - self.started > limits.wall:

@@ -58,6 +58,20 @@ time.sleep(1)
     assert (answer.code, answer.why) == (0, "its process ended itself, with exit code 0")
 
 
+BOUND = """
+def bound():
+    made = socket.socket(type=socket.SOCK_DGRAM)
+    made.bind(("127.0.0.1", 0))
+    return made
+"""
+
+
+@pytest.mark.parametrize("kind", ["socket.socketpair()", "bound()"])
+def test_sockets_end_at_the_limit(program, kind):
+    source = f"import os, socket\n{BOUND}for i in range(4): os.fork()\nkept = [{kind} for i in range(40)]"
+    assert program(source + BUSY, limits=Limits(sockets=1000)).why == "it opened more than 1000 sockets"
+
+
 # ---- processes and threads
 
 COUNT = """
