@@ -30,6 +30,10 @@ COST = "“What it costs” in chapter 6"
 POOLING = "“One vector for a sequence” in chapter 6"
 TESTING = "“Testing an encoder” in chapter 6"
 
+DROPOUT = "“Dropout in four places” in chapter 6"
+WRONG_WAYS = "“What goes wrong” in chapter 6"
+
+WIDE = 160  # of a class token that is long enough for its spread to be told
 TORCHS_OWN = ("multi_head_attention_forward", "_transformer_encoder_layer_fwd")  # what torch's layer calls
 
 
@@ -68,9 +72,9 @@ def layer_weights(draw: torch.Generator, d_model: int, d_ff: int) -> dict[str, T
     return weights
 
 
-def sizes(draw: torch.Generator) -> tuple[int, int, int]:
-    """d_model, num_heads and d_ff, all different."""
-    num_heads = pick(draw, 2, 3)
+def sizes(draw: torch.Generator, num_heads: int | None = None) -> tuple[int, int, int]:
+    """d_model, num_heads and d_ff, all different; `num_heads` 2 or 3 unless given."""
+    num_heads = num_heads or pick(draw, 2, 3)
     return num_heads * pick(draw, 4, 5), num_heads, pick(draw, 17, 23)
 
 
@@ -95,6 +99,16 @@ def other_content(x: Tensor, draw: torch.Generator, row: int, start: int) -> Ten
     return x
 
 
+def varies(rows: Tensor) -> bool:
+    """Whether equal examples (batch, …) have become different ones: something was dropped."""
+    return not torch.allclose(rows, rows[:1], atol=1e-4)
+
+
+def as_float(plan: Plan, made: Ref) -> Ref:
+    """What one part of an answer made, in float32: it may be float64, where the part that gets it next is not."""
+    return plan.call(plan.attribute(made, "float"))
+
+
 # --- 1. EncoderLayer --------------------------------------------------------------------------------------------------
 
 
@@ -108,51 +122,57 @@ def _layer_challenge(seed: int) -> Plan:
         plan.train(made, training)
         return made
 
-    # the values, in two sizes
-    for kind, norm_first in (("post", False), ("pre", True)):
-        for other, batch, seq in (("", 3, 5), ("other ", 2, 7)):
-            d_model, num_heads, d_ff = sizes(draw)
-            made = layer(d_model, num_heads, d_ff, layer_weights(draw, d_model, d_ff), norm_first=norm_first)
-            x = torch.randn(batch, seq, d_model, generator=draw)
-            plan.call(made, plan.tensor(f"{other}{kind} x", x), label=f"{other}{kind}")
+    heads = pick(draw, 2, 3)
+    first, second = sizes(draw, heads), sizes(draw, 5 - heads)
+    made = layer(*second, layer_weights(draw, second[0], second[2]))
+    plan.call(made, plan.tensor("other x", torch.randn(2, 7, second[0], generator=draw)), label="other post")
 
-    # the masks: what a position may not see has no influence on it
-    d_model, num_heads, d_ff = sizes(draw)
-    made = layer(d_model, num_heads, d_ff, layer_weights(draw, d_model, d_ff))
-    x = torch.randn(3, 5, d_model, generator=draw)
-    x, changed = plan.tensor("x", x), plan.tensor("changed x", other_content(x, draw, 1, 3))
     padding = plan.tensor("padding", lengths_mask([5, 3, 4], 5))
-    causal = plan.tensor("causal", torch.ones(5, 5, dtype=torch.bool).tril())
-    for name, mask in (("plain", None), ("padding", padding), ("causal", causal)):
-        plan.call(made, x, mask=mask, label=name)
-        plan.call(made, changed, mask=mask, label=f"changed {name}")
+    causal = torch.ones(5, 5, dtype=torch.bool).tril()
+    both = plan.tensor("both masks", lengths_mask([5, 3, 4], 5) & causal)
+    causal = plan.tensor("causal", causal)
+    masks = {"post": {"padding": padding, "causal": causal}, "pre": {"both": both}}
+    for kind, norm_first, (d_model, num_heads, d_ff) in (("post", False, first), ("pre", True, second)):
+        # the values, and what a position may not see has no influence on it
+        weights = layer_weights(draw, d_model, d_ff)
+        made = layer(d_model, num_heads, d_ff, weights, dropout=0.0, norm_first=norm_first)
+        x = torch.randn(3, 5, d_model, generator=draw)
+        x, changed = plan.tensor(f"{kind} x", x), plan.tensor(f"changed {kind} x", other_content(x, draw, 1, 3))
+        output = plan.call(made, x, label=kind)
+        plan.reached(output, torch.randn(3, 5, d_model, generator=draw), made, label=f"{kind} reached")
+        if kind == "post":
+            plan.call(made, changed, label="changed post")
+        for name, mask in masks[kind].items():
+            plan.call(made, x, mask=mask, label=name)
+            plan.call(made, changed, mask=mask, label=f"changed {name}")
+        # where dropout must not act
+        plan.train(made)
+        plan.call(made, x, label=f"{kind}, train at 0")
+        made = layer(d_model, num_heads, d_ff, weights, dropout=0.6, norm_first=norm_first)
+        plan.call(made, x, label=f"{kind}, eval at 0.6")
 
-    # where dropout acts: one head, one token, one hidden entry and equal rows, so that each place leaves its own trace
+    # and where it acts: one head, one token, one hidden entry and equal rows, so that each place leaves its own trace
     weights = layer_weights(draw, 8, 1)
     weights |= {"attention.w_o.bias": torch.zeros(8), "feed_forward.linear_2.bias": torch.zeros(8)}
     weights |= {"feed_forward.linear_1.bias": torch.tensor([9.0])}  # past the ReLU's corner
-    no_attention = {"attention.w_o.weight": torch.zeros(8, 8)}
-    no_feed_forward = {"feed_forward.linear_2.weight": torch.zeros(8, 1)}
     rows = plan.tensor("equal rows", torch.randn(1, 1, 8, generator=draw).expand(80, 1, 8))
+    off = {"attention": "feed_forward.linear_2.weight", "feed-forward": "attention.w_o.weight"}
+    off = {name: {other: torch.zeros_like(weights[other])} for name, other in off.items()}
     plan.seed(seed)
-    for name, off in (("attention", no_feed_forward), ("feed-forward", no_attention)):
-        made = layer(8, 1, 1, weights | off, training=True, dropout=0.5)
-        plan.call(made, rows, label=f"{name} dropped")
-    made = layer(8, 1, 1, weights | no_attention | no_feed_forward)
-    plan.call(made, rows, label="without both")
-
-    # and where it must not act
-    d_model, num_heads, d_ff = sizes(draw)
-    weights, x = layer_weights(draw, d_model, d_ff), plan.tensor("quiet x", torch.randn(4, 5, d_model, generator=draw))
-    for name, dropout, training in (("eval", 0.0, False), ("train at 0", 0.0, True), ("eval at 0.6", 0.6, False)):
-        made = layer(d_model, num_heads, d_ff, weights, training, dropout=dropout)
-        plan.call(made, x, label=name)
+    for kind, norm_first in (("post", False), ("pre", True)):
+        made = layer(8, 1, 1, weights, training=True, dropout=0.5, norm_first=norm_first)
+        for name, zeros in off.items():
+            plan.load(made, weights | zeros)
+            plan.call(made, rows, label=f"{kind}, {name} dropped")
+        plan.load(made, weights | off["attention"] | off["feed-forward"])
+        plan.call(made, rows, label=f"{kind} without both")
     return plan
 
 
-def _both(label: str):
-    """The quantity of two calls, in two sizes."""
-    return lambda a: (a[label], a[f"other {label}"])
+def _no_gradient(a: Answers, kind: str) -> str:
+    """The first weight matrix that does not learn, as the beginning of a sentence."""
+    cut_off = [name for name, reached in a[f"{kind} reached"].items() if not reached]
+    return f"that `{cut_off[0]}` gets no gradient" if cut_off else ""
 
 
 def _mask_at_work(a: Answers) -> tuple:
@@ -162,25 +182,34 @@ def _mask_at_work(a: Answers) -> tuple:
     """
     hidden = close(a["padding"][1, :3], a["changed padding"][1, :3])
     later = close(a["causal"][1, :3], a["changed causal"][1, :3])
-    seen = not close(a["plain"][1, :3], a["changed plain"][1, :3])
-    return hidden, later, seen, close(a["padding"], a["plain"])
+    pre = close(a["both"][1, :3], a["changed both"][1, :3])
+    seen = not close(a["post"][1, :3], a["changed post"][1, :3])
+    return hidden, later, pre, seen, close(a["padding"], a["post"])
 
 
 def _mask_in_words(got: tuple) -> str:
-    if not got[2]:
+    hidden, later, pre, seen, _ = got
+    if not seen:
         return "without a mask, what stands at one position has no influence on the others"
-    return "what stands at a masked position changes the output at " + ("the others" if not got[0] else "earlier ones")
+    if hidden and later and pre:
+        return "a padding mask changes nothing"
+    leaks = {"a padding mask": hidden, "a causal mask": later, "`norm_first=True`": pre}
+    with_ = " and with ".join(name for name, holds in leaks.items() if not holds)
+    return f"with {with_}, what stands at a masked position changes the output at positions that may not see it"
 
 
 def _dropped(a: Answers) -> tuple:
-    """For attention and feed-forward: whether it drops inside (then whole rows vanish), and whether of its output."""
+    """In post-norm and pre-norm, for attention and feed-forward: whether it drops inside, and whether of its output.
+
+    Inside there is one entry, and without it the row is as it would be without both.
+    """
     facts = []
-    for name in ("attention", "feed-forward"):
-        rows = a[f"{name} dropped"][:, 0]
-        gone = ((rows - a["without both"][0, 0]).abs() < 1e-4).all(-1)
-        kept = rows[~gone]
-        facts += [0.25 < gone.double().mean().item() < 0.75]
-        facts += [len(kept) > 1 and not torch.allclose(kept, kept[:1], atol=1e-4)]
+    for kind in ("post", "pre"):
+        for name in ("attention", "feed-forward"):
+            rows = a[f"{kind}, {name} dropped"][:, 0]
+            gone = ((rows - a[f"{kind} without both"][0, 0]).abs() < 1e-4).all(-1)
+            facts += [0.25 < gone.double().mean().item() < 0.75]
+            facts += [int((~gone).sum()) > 1 and varies(rows[~gone])]
     return tuple(facts)
 
 
@@ -191,8 +220,22 @@ def _dropped_in_words(got: tuple) -> str:
         "the inner entries",
         "the feed-forward network's output",
     )
-    missing = [place for place, there in zip(places, got, strict=True) if not there]
-    return f"in training, at dropout=0.5, about half should be dropped: not so for {', '.join(missing)}"
+    missing = [place for place, *there in zip(places, got[:4], got[4:], strict=True) if not all(there)]
+    where = "" if got[:4] == got[4:] else " with `norm_first=True`" if all(got[:4]) else " with `norm_first=False`"
+    return f"in training, at dropout=0.5, about half should be dropped: not so{where} for {', '.join(missing)}"
+
+
+def _quiet(a: Answers) -> tuple:
+    return tuple(
+        close(a[f"{kind}, {how}"], a[kind]) for how in ("train at 0", "eval at 0.6") for kind in ("post", "pre")
+    )
+
+
+def _quiet_in_words(got: tuple) -> str:
+    facts, what = (got[:2], "with dropout=0 the output in training is another than in evaluation")
+    if all(facts):
+        facts, what = (got[2:], "in evaluation the output depends on `dropout`")
+    return what + ("" if not any(facts) else f" where `norm_first={facts[0]}`")
 
 
 class _Layer(nn.Module):
@@ -259,8 +302,18 @@ ENCODER_LAYER = Exercise(
     reference={"EncoderLayer": encoder_layer},
     forbidden=TORCHS_OWN,
     claims=(
-        Claim("post", 2, "post-norm: attention, then feed-forward, each in its Add & Norm", _both("post")),
-        Claim("pre", 1, "`norm_first=True`: both sub-layers get the normalised stream", _both("pre")),
+        Claim(
+            "post",
+            2,
+            "post-norm: attention, then feed-forward, each in its Add & Norm",
+            lambda a: (a["post"], a["other post"], _no_gradient(a, "post")),
+        ),
+        Claim(
+            "pre",
+            1,
+            "`norm_first=True`: both sub-layers get the normalised stream",
+            lambda a: (a["pre"], _no_gradient(a, "pre")),
+        ),
         Claim(
             "mask",
             1,
@@ -279,12 +332,8 @@ ENCODER_LAYER = Exercise(
             "quiet",
             1,
             "with `dropout=0`, and in evaluation, nothing is dropped",
-            lambda a: (close(a["train at 0"], a["eval"]), close(a["eval at 0.6"], a["eval"])),
-            reason=lambda got: (
-                "with dropout=0 the output in training is another than in evaluation"
-                if not got[0]
-                else "in evaluation the output depends on `dropout`"
-            ),
+            _quiet,
+            reason=_quiet_in_words,
         ),
     ),
     misconceptions=(
@@ -303,13 +352,13 @@ ENCODER_LAYER = Exercise(
         Misconception(
             "attention_lost",
             "your second sub-layer gets the layer's input, and what the first one made is lost",
-            "“What goes wrong” in chapter 6",
+            WRONG_WAYS,
             _layer(forward=lambda layer, x, mask: (layer.first(x, mask), layer.add_norm_2(x, layer.feed_forward))[1]),
         ),
         Misconception(
             "second_residual_from_input",
             "your second residual adds the layer's input: it should add what went into the second sub-layer",
-            "“What goes wrong” in chapter 6",
+            WRONG_WAYS,
             _layer(forward=_second_residual_from_input),
         ),
         Misconception(
@@ -357,19 +406,19 @@ ENCODER_LAYER = Exercise(
         Misconception(
             "weights_not_dropped",
             "you do not pass `dropout` on to the attention, whose own default is 0",
-            "“Dropout in four places” in chapter 6",
+            DROPOUT,
             _layer(weights=lambda p: 0.0),
         ),
         Misconception(
             "no_dropout",
             "your layer has no dropout, like the one of note 002",
-            "“Dropout in four places” in chapter 6",
+            DROPOUT,
             _layer(weights=lambda p: 0.0, inner=lambda p: 0.0, outer=lambda p: 0.0),
         ),
         Misconception(
             "default_dropout",
             "you do not pass `dropout` on: Add & Norm and the feed-forward network then take their own default",
-            "“Dropout in four places” in chapter 6",
+            DROPOUT,
             _layer(weights=lambda p: 0.0, inner=lambda p: 0.1, outer=lambda p: 0.1),
         ),
     ),
@@ -382,45 +431,60 @@ def _encoder_challenge(seed: int) -> Plan:
     """The learner's encoder beside the learner's own layers, one after another: a wrong layer costs nothing here."""
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
-    num_layers = plan.hidden["num_layers"] = 3
 
-    def layers(encoder: Ref) -> list[Ref]:
+    def layers(encoder: Ref, number: int) -> list[Ref]:
         whole = plan.attribute(encoder, "layers")
-        return [plan.item(whole, i) for i in range(num_layers)]
+        return [plan.item(whole, i) for i in range(number)]
 
-    def chain(encoder: Ref, x: Ref, label: str, mask: Ref | None = None) -> None:
+    def chain(encoder: Ref, number: int, x: Ref, label: str, mask: Ref | None = None) -> Ref:
+        """The encoder's output, and that of its layers one by one; returns what goes into the last."""
         plan.call(encoder, x, mask=mask, label=label)
-        each = layers(encoder)
-        plan.call(each[-1], x, mask=mask, label=f"{label} last alone")
-        for layer in each:
-            before, x = x, plan.call(layer, x, mask=mask, label=f"{label} one by one" if layer is each[-1] else None)
-            if layer is each[-2]:
-                plan.call(layer, before, mask=mask, label=f"{label} without the last")
-
-    for kind, norm_first in (("post", False), ("pre", True)):
-        d_model, num_heads, d_ff = sizes(draw)
-        made = plan.call("Encoder", num_layers, d_model, num_heads, d_ff, norm_first=norm_first)
-        plan.train(made, False)
-        for layer in layers(made):
-            plan.load(layer, layer_weights(draw, d_model, d_ff))
-            plan.train(layer, False)  # a plain list hides its layers from the encoder
-        x = plan.tensor(f"{kind} x", torch.randn(3, 7, d_model, generator=draw))
-        chain(made, x, kind)
-        if kind == "post":
-            chain(made, x, "padding", plan.tensor("padding", lengths_mask([7, 4, 2], 7)))
-            chain(made, x, "causal", plan.tensor("causal", torch.ones(7, 7, dtype=torch.bool).tril()))
+        for i, layer in enumerate(layers(encoder, number)):
+            name = {number - 2: f"{label} without the last", number - 1: f"{label} one by one"}.get(i)
+            before, x = x, plan.call(layer, x, mask=mask, label=name)
+        return before
 
     plan.seed(seed)
-    d_model, num_heads, d_ff = sizes(draw)
-    fresh = plan.call("Encoder", num_layers, d_model, num_heads, d_ff, dropout=0.0)
-    x = plan.tensor("fresh x", torch.randn(2, 5, d_model, generator=draw))
-    for i, layer in enumerate(layers(fresh)):
-        plan.call(layer, x, label=f"fresh {i}")
-        if i == 0:
-            first = plan.call(layer, x)
-            plan.reached(first, torch.randn(2, 5, d_model, generator=draw), layer, label="weights of one")
-    upstream = torch.randn(2, 5, d_model, generator=draw)
-    plan.reached(plan.call(fresh, x), upstream, fresh, label="weights of all")
+    heads = pick(draw, 2, 3)
+    for kind, norm_first, number in (("post", False, 3), ("pre", True, 2)):
+        d_model, num_heads, d_ff = widths = sizes(draw, 5 - heads if norm_first else heads)
+        made = plan.call("Encoder", number, *widths, norm_first=norm_first)
+        own = plan.call("EncoderLayer", *widths, dropout=0.0, norm_first=norm_first)
+        plan.train(made, False)
+        for layer in layers(made, number):
+            weights = layer_weights(draw, d_model, d_ff)
+            plan.load(layer, weights)
+            plan.train(layer, False)  # a plain list hides its layers from the encoder
+        plan.load(own, weights)
+        x = plan.tensor(f"{kind} x", torch.randn(1 if norm_first else 3, 7, d_model, generator=draw))
+        before_last = chain(made, number, x, kind)
+        if norm_first:
+            plan.train(own, False)
+            plan.call(own, as_float(plan, before_last), label="pre by a layer of one's own")
+            plan.learned(made, label="numbers of the encoder")
+            plan.learned(own, label="numbers of one layer")
+            plan.hidden["d_model"] = d_model
+            continue
+        plan.call(layers(made, number)[-1], x, label="post last alone")
+        chain(made, number, x, "padding", plan.tensor("padding", lengths_mask([7, 4, 2], 7)))
+        chain(made, number, x, "causal", plan.tensor("causal", torch.ones(7, 7, dtype=torch.bool).tril()))
+
+        fresh = plan.call("Encoder", 2, *widths, dropout=0.0)
+        for i, layer in enumerate(layers(fresh, 2)):
+            output = plan.call(layer, x, label=f"fresh {i}")
+            if i == 0:
+                plan.reached(output, torch.randn(3, 7, d_model, generator=draw), layer, label="weights of one")
+        upstream = torch.randn(3, 7, d_model, generator=draw)
+        plan.reached(plan.call(fresh, x), upstream, fresh, label="weights of all")
+
+        rows = plan.tensor("equal rows", torch.randn(1, 2, d_model, generator=draw).expand(9, 2, d_model))
+        plan.call(fresh, rows, label="dropout 0.0")
+        plan.call(own, rows, label="own dropout 0.0")
+        plan.train(own, False)
+        plan.call(own, as_float(plan, before_last), label="post by a layer of one's own")
+        plan.call(plan.call("Encoder", 1, *widths, dropout=0.5), rows, label="dropout 0.5")
+        plan.call(plan.call("EncoderLayer", *widths, dropout=0.5), rows, label="own dropout 0.5")
+    plan.hidden["num_layers"] = 2  # of the fresh encoder
     return plan
 
 
@@ -435,26 +499,62 @@ def _all_differ(a: Answers) -> bool:
 
 
 def _chained(a: Answers) -> tuple:
-    """Whether each layer gets what the one before it made; and if not, what the output is instead."""
+    """Whether each layer gets what the one before it made; if not, what comes out; and whether all sizes fit."""
     by_hand = a["post one by one"]
     others = (standardised(by_hand), a["post last alone"], a["post without the last"])
     right = close(a["post"], by_hand)
-    return right, *(not right and close(a["post"], other) for other in others)
+    return right, *(not right and close(a["post"], other) for other in others), _as_own(a, "post")
 
 
-def _mask_in_every_layer(a: Answers) -> tuple:
-    """With or without a norm at the end: another claim looks at that. And if wrong, whether no layer has a mask."""
+def _as_own(a: Answers, kind: str) -> bool:
+    """Whether the encoder's last layer does what an `EncoderLayer` of these sizes does with its weights."""
+    return close(a[f"{kind} one by one"], a[f"{kind} by a layer of one's own"])
+
+
+def _chained_in_words(got: tuple) -> str:
+    if not got[0]:
+        return "the output is not that of your layers, called one after another"
+    return "your layers do not do what `EncoderLayer(d_model, num_heads, d_ff)` does with the same weights"
+
+
+def _handed_on(a: Answers) -> tuple:
+    """Whether each layer has the mask, with or without a norm at the end: another claim looks at that.
+
+    If not, whether no layer has one; and whether dropout reaches the layers, as far as a layer of one's own takes any.
+    """
     facts = []
     for name in ("padding", "causal"):
         output, by_hand = a[name], a[f"{name} one by one"]
         right = close(output, by_hand) or close(output, standardised(by_hand))
         facts += [right, not right and close(output, a["post"])]
-    return tuple(facts)
+    return *facts, *(varies(a[f"dropout {p}"]) == varies(a[f"own dropout {p}"]) for p in (0.0, 0.5))
+
+
+def _handed_on_in_words(got: tuple) -> str:
+    if not (got[0] and got[2]):
+        return "the output is not that of your layers, each called with the mask"
+    if not got[4]:
+        return "with dropout=0 your layers still drop something in training"
+    return "with dropout=0.5 your layers drop nothing in training"
 
 
 def _normalised_end(a: Answers) -> tuple:
-    """Whether it is there; and if not, whether that is all."""
-    return close(a["pre"], standardised(a["pre one by one"])), close(a["pre"], a["pre one by one"])
+    """Whether it is there; if not, whether that is all; whether it learns; whether the layers are pre-norm."""
+    learned = a["numbers of the encoder"] % a["numbers of one layer"]
+    return (
+        close(a["pre"], standardised(a["pre one by one"])),
+        close(a["pre"], a["pre one by one"]),
+        learned == 2 * a.hidden["d_model"],
+        _as_own(a, "pre"),
+    )
+
+
+def _normalised_end_in_words(got: tuple) -> str:
+    if not got[0]:
+        return "the output is not the last layer's, normalised"
+    if not got[3]:
+        return "your layers do not do what `EncoderLayer(…, norm_first=True)` does with the same weights"
+    return "the norm at the end has no γ and β that learn"
 
 
 class _Encoder(nn.Module):
@@ -465,7 +565,8 @@ class _Encoder(nn.Module):
         self.switches = switches
 
         def make():
-            return encoder_layer(d_model, num_heads, d_ff, dropout, norm_first)
+            inner = switches.get("inner_dropout", dropout)
+            return encoder_layer(d_model, num_heads, d_ff, inner, switches.get("layers_first", norm_first))
 
         layers = switches.get("layers", lambda make, n: nn.ModuleList(make() for _ in range(n)))
         self.layers = layers(make, num_layers)
@@ -495,7 +596,7 @@ ENCODER = Exercise(
     name="stacking.encoder",
     title="Encoder",
     challenge=_encoder_challenge,
-    reference={"Encoder": encoder},
+    reference={"Encoder": encoder, "EncoderLayer": encoder_layer},
     claims=(
         Claim(
             "own_parameters",
@@ -516,21 +617,21 @@ ENCODER = Exercise(
             1,
             "post-norm: each layer gets what the one before it made, and nothing follows the last",
             _chained,
-            reason=lambda _: "the output is not that of your layers, called one after another",
+            reason=_chained_in_words,
         ),
         Claim(
             "mask",
             1,
-            "every layer gets the mask",
-            _mask_in_every_layer,
-            reason=lambda _: "the output is not that of your layers, each called with the mask",
+            "every layer gets the mask, and was made with `dropout`",
+            _handed_on,
+            reason=_handed_on_in_words,
         ),
         Claim(
             "final_norm",
             1,
-            "`norm_first=True`: one layer norm follows the last layer",
+            "`norm_first=True`: the layers are pre-norm, and one layer norm follows the last",
             _normalised_end,
-            reason=lambda _: "the output is not the last layer's, normalised",
+            reason=_normalised_end_in_words,
         ),
     ),
     misconceptions=(
@@ -580,13 +681,25 @@ ENCODER = Exercise(
         Misconception(
             "always_input",
             "each of your layers gets the encoder's input: only the last one has a say",
-            "“What goes wrong” in chapter 6",
+            WRONG_WAYS,
             _encoder(always_input=True),
+        ),
+        Misconception(
+            "dropout_kept_back",
+            "you do not pass `dropout` on to your layers: they take their own default",
+            DROPOUT,
+            _encoder(inner_dropout=0.1),
+        ),
+        Misconception(
+            "norm_first_kept_back",
+            "you do not pass `norm_first` on to your layers: they stay post-norm",
+            FINAL_NORM,
+            _encoder(layers_first=False),
         ),
         Misconception(
             "last_missing",
             "your last layer is never called",
-            "“What goes wrong” in chapter 6",
+            WRONG_WAYS,
             _encoder(order=lambda layers: layers[:-1]),
         ),
     ),
@@ -595,52 +708,118 @@ ENCODER = Exercise(
 # --- 3. from tokens ---------------------------------------------------------------------------------------------------
 
 
+def load_layers(plan: Plan, encoders: list[Ref], draw: torch.Generator, number: int, d_model: int, d_ff: int) -> None:
+    """Put the same weights into the layers of several of the learner's encoders, and switch them to evaluation."""
+    for i in range(number):
+        weights = layer_weights(draw, d_model, d_ff)
+        for encoder in encoders:
+            layer = plan.item(plan.attribute(encoder, "layers"), i)
+            plan.load(layer, weights)
+            plan.train(layer, False)  # a plain list hides its layers from the encoder
+
+
+def compare_dropout(plan: Plan, whole: dict[float, Ref], own: dict[float, Ref], rows: Ref) -> None:
+    """Give equal examples to encoders in training, by their dropout, and beside them to the learner's own encoders."""
+    for p in whole:
+        plan.train(whole[p])
+        plan.call(whole[p], rows, label=f"dropout {p}")
+        plan.call(own[p], as_float(plan, rows), label=f"own dropout {p}")
+
+
 def _token_challenge(seed: int) -> Plan:
     """What enters the layers is compared with the paper's; what leaves them, with the learner's own encoder."""
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
-    d_model, num_heads, d_ff = sizes(draw)
+    d_model, num_heads, d_ff = widths = sizes(draw)
     vocab_size = pick(draw, 19, 29)
 
     def words(batch: int, seq: int) -> Tensor:
         return torch.randint(7, vocab_size, (batch, seq), generator=draw)
 
-    def make(pad_id: int, dropout: float) -> Ref:
-        made = plan.call("TokenEncoder", vocab_size, d_model, num_heads, d_ff, 2, dropout=dropout, pad_id=pad_id)
+    def make(pad_id: int, dropout: float, layers: int) -> Ref:
+        made = plan.call("TokenEncoder", vocab_size, *widths, layers, dropout=dropout, pad_id=pad_id)
         plan.train(made, dropout > 0)
         return made
 
     one, other = plan.tensor("ids", words(3, 5)), plan.tensor("other_ids", words(3, 5))
     same = plan.tensor("one_word", words(1, 1).expand(2, 9))
-    made = make(0, 0.0)
+    made = make(0, 0.0, 2)
     table = torch.randn(vocab_size, d_model, generator=draw) / math.sqrt(d_model)
     plan.load(plan.attribute(made, "embedding"), {"embedding.weight": table})
     embed = plan.attribute(made, "embed")
-    for label, ids in (("embedded", one), ("other embedded", other), ("same embedded", same)):
+    for label, ids in (("embedded", one), ("other embedded", other)):
         plan.call(embed, ids, label=label)
+    rows = plan.call(embed, same, label="same embedded")
 
     plan.seed(seed)
-    noisy = make(0, 0.5)
+    noisy = make(0, 0.5, 1)
     ids = plan.tensor("many_ids", words(9, 7))
     plan.call(plan.attribute(noisy, "embed"), ids, label="dropped")
     plan.train(noisy, False)
     plan.call(plan.attribute(noisy, "embed"), ids, label="kept")
+    whole = {0.0: plan.attribute(made, "encoder"), 0.5: plan.attribute(noisy, "encoder")}
+    own = {p: plan.call("Encoder", layers, *widths, dropout=p) for p, layers in ((0.0, 2), (0.5, 1))}
+    compare_dropout(plan, whole, own, rows)
+    whole, own = whole[0.0], own[0.0]
+    plan.train(made, False)
+    plan.train(own, False)
 
-    def outputs(made: Ref, name: str, ids: Tensor, mask: Tensor | None) -> None:
+    def outputs(made: Ref, name: str, ids: Tensor, mask: Tensor | None) -> Ref:
         ids = plan.tensor(name, ids)
         plan.call(made, ids, label=name)
         embedded = plan.call(plan.attribute(made, "embed"), ids)
         mask = None if mask is None else plan.tensor(f"mask of {name}", mask)
         plan.call(plan.attribute(made, "encoder"), embedded, mask=mask, label=f"{name} by hand")
+        return embedded
 
-    outputs(made, "unpadded", words(2, 6), None)
+    load_layers(plan, [whole, own], draw, 2, d_model, d_ff)
+    embedded = outputs(made, "unpadded", words(1, 6), None)
+    plan.call(own, as_float(plan, embedded), label="unpadded by an encoder of one's own")
+    _ask_for_pre_norm(plan, whole, d_model, draw)
     for pad_id in (0, pick(draw, 2, 5)):
         padded = words(3, 6)
         padded[1, 4:], padded[2, 2:] = pad_id, pad_id
         padded[0, 1] = 3 if pad_id == 0 else 0  # a word like others, whatever its number
-        outputs(made if pad_id == 0 else make(pad_id, 0.0), f"pad {bool(pad_id)}", padded, padding_mask(padded, pad_id))
+        mask = padding_mask(padded, pad_id)
+        outputs(made if pad_id == 0 else make(pad_id, 0.0, 1), f"pad {bool(pad_id)}", padded, mask)
     plan.hidden["real"] = lengths_mask([6, 4, 2], 6)[:, 0, 0]
     return plan
+
+
+def _ask_for_pre_norm(plan: Plan, encoder: Ref, d_model: int, draw: torch.Generator) -> None:
+    """A stream that is large beside what sub-layers add: pre-norm hardly changes its direction."""
+    large = plan.tensor("large", 1e4 * torch.randn(2, 5, d_model, generator=draw))
+    plan.hidden["large"] = plan.tensors["large"]
+    plan.call(encoder, large, label="large")
+
+
+def _is_pre_norm(a: Answers) -> bool:
+    return (standardised(a["large"]) - standardised(a.hidden["large"])).abs().max().item() < 0.05
+
+
+def _through_encoder(name: str, norm_first: bool):
+    """The quantity: whether the output is that of `encoder`, and whether this is one as it should be.
+
+    Compared with the learner's own `Encoder` of these sizes, so that no mistake in that costs a point here. If it is
+    another, whether post-norm and pre-norm are mixed up.
+    """
+
+    def quantity(a: Answers) -> tuple:
+        as_own = close(a[f"{name} by hand"], a[f"{name} by an encoder of one's own"])
+        quiet, noisy = (varies(a[f"dropout {p}"]) == varies(a[f"own dropout {p}"]) for p in (0.0, 0.5))
+        return close(a[name], a[f"{name} by hand"]), as_own, as_own or _is_pre_norm(a) == norm_first, quiet, noisy
+
+    return quantity
+
+
+def _encoder_in_words(got: tuple, output: str, expected: str) -> str:
+    by_hand, as_own, _, quiet, _ = got
+    if not by_hand:
+        return f"your output is not `{output}`"
+    if not as_own:
+        return f"`encoder` is not an `Encoder` with the sizes you were given, {expected}"
+    p, drops = (0, "something") if not quiet else (0.5, "nothing")
+    return f"with dropout={p} your `encoder` drops {drops} in training"
 
 
 def _word_difference(a: Answers) -> Tensor:
@@ -676,7 +855,8 @@ class _TokenEncoder(nn.Module):
         self.positions = SinusoidalPositionalEncoding(d_model, dropout=own)
         if switches.get("learned"):
             self.positions = LearnedPositionalEncoding(50, d_model, own)
-        self.encoder = encoder(num_layers, d_model, num_heads, d_ff, dropout)
+        inner = switches.get("inner_dropout", dropout)
+        self.encoder = encoder(num_layers, d_model, num_heads, d_ff, inner, switches.get("norm_first", False))
 
     def embed(self, ids):
         root = math.sqrt(self.embedding.d_model)
@@ -700,7 +880,7 @@ TOKEN_ENCODER = Exercise(
     name="stacking.token_encoder",
     title="The whole encoder from tokens",
     challenge=_token_challenge,
-    reference={"TokenEncoder": token_encoder},
+    reference={"TokenEncoder": token_encoder, "Encoder": encoder},
     claims=(
         Claim("scaled", 1, "`embed` takes each word's row times √d_model", _word_difference),
         Claim("positions", 1, "`embed` then adds each position's sines and cosines, once", _position_difference),
@@ -716,9 +896,9 @@ TOKEN_ENCODER = Exercise(
         Claim(
             "layers",
             1,
-            "what `embed` makes goes through `encoder`",
-            lambda a: close(a["unpadded"], a["unpadded by hand"]),
-            reason=lambda _: "without padding, your output is not `encoder(embed(ids))`",
+            "what `embed` makes goes through `encoder`, which is post-norm and made with `dropout`",
+            _through_encoder("unpadded", norm_first=False),
+            reason=lambda got: _encoder_in_words(got, "encoder(embed(ids))", "post-norm"),
         ),
         Claim(
             "padding",
@@ -761,6 +941,15 @@ TOKEN_ENCODER = Exercise(
             _tokens(own_dropout=lambda p: 0.0),
         ),
         Misconception(
+            "encoder_default_dropout",
+            "you do not pass `dropout` on to your encoder, which takes its own default",
+            DROPOUT,
+            _tokens(inner_dropout=0.1),
+        ),
+        Misconception(
+            "pre_norm", "your encoder is pre-norm: the paper's is post-norm", TOKENS, _tokens(norm_first=True)
+        ),
+        Misconception(
             "mask_forgotten",
             "your layers attend to padding: nobody made a mask",
             TOKENS,
@@ -787,49 +976,51 @@ TOKEN_ENCODER = Exercise(
 def _patch_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
-    d_model, num_heads, d_ff = sizes(draw)
+    d_model, num_heads, d_ff = widths = sizes(draw)
     patch_size, channels, side = pick(draw, 2, 3), pick(draw, 2, 3), pick(draw, 3, 4)
     num_patches = side**2
-
-    def make() -> Ref:
-        size = side * patch_size
-        made = plan.call("PatchEncoder", size, patch_size, channels, d_model, num_heads, d_ff, 2, dropout=0.0)
-        plan.train(made, False)
-        return made
 
     def images(name: str) -> Ref:
         shape = (2, channels, side * patch_size, side * patch_size)
         return plan.tensor(name, torch.randn(shape, generator=draw))
 
-    made = make()
+    plan.seed(seed)
+    made = plan.call("PatchEncoder", side * patch_size, patch_size, channels, *widths, 2, dropout=0.0)
+    noisy = plan.call("PatchEncoder", side * patch_size, patch_size, channels, *widths, 1, dropout=0.5)
+    whole = {0.0: plan.attribute(made, "encoder"), 0.5: plan.attribute(noisy, "encoder")}
+    own = {p: plan.call("Encoder", n, *widths, dropout=p, norm_first=True) for p, n in ((0.0, 2), (0.5, 1))}
+
     matrix = torch.randn(d_model, channels * patch_size**2, generator=draw) / 3
     weights = {"projection.weight": matrix, "projection.bias": torch.randn(d_model, generator=draw)}
     plan.load(plan.attribute(made, "embedding"), weights)
     one, other = images("images"), images("other images")
     embed = plan.attribute(made, "embed")
+    plan.call(embed, one, label="embedded in training")
+    plan.train(made, False)
+    image = plan.tensors["images"][:1]
+    compare_dropout(plan, whole, own, plan.call(embed, plan.tensor("one image twice", image.expand(2, -1, -1, -1))))
+    whole, own = whole[0.0], own[0.0]
+    plan.train(made, False)
+    plan.train(own, False)
     embedded = plan.call(embed, one, label="embedded")
     plan.call(embed, other, label="other embedded")
+    load_layers(plan, [whole, own], draw, 2, d_model, d_ff)
     output = plan.call(made, one, label="output")
-    plan.call(plan.attribute(made, "encoder"), embedded, label="output by hand")
+    plan.call(whole, embedded, label="output by hand")
+    plan.call(own, as_float(plan, embedded), label="output by an encoder of one's own")
+    _ask_for_pre_norm(plan, whole, d_model, draw)
 
     class_token = plan.parameter(made, "class_token", (1, 1, d_model))
     upstream = torch.randn(2, num_patches + 1, d_model, generator=draw)
     plan.gradient(output, upstream, class_token, label="class token's gradient")
+    wide = plan.call("PatchEncoder", 2, 1, 1, WIDE, 1, 1, 1)
+    plan.parameter(wide, "class_token", (1, 1, WIDE), label="fresh class token")
 
-    placed = make()
+    positions = plan.attribute(made, "positions")
     for name in ("first", "second"):
-        table = torch.randn(num_patches + 1, d_model, generator=draw)
-        positions = plan.attribute(placed, "positions")
-        plan.load(positions, {"table": table})
-        embedded = plan.call(plan.attribute(placed, "embed"), one, label=f"{name} table")
+        plan.load(positions, {"table": torch.randn(num_patches + 1, d_model, generator=draw)})
+        embedded = plan.call(embed, one, label=f"{name} table")
     plan.reached(embedded, upstream, positions, label="table learns")
-
-    # a stream that is large beside what sub-layers add: pre-norm hardly changes its direction
-    large = plan.tensor("large", 1e4 * torch.randn(2, 5, d_model, generator=draw))
-    plan.hidden["large"] = plan.tensors["large"]
-    plan.call(plan.attribute(made, "encoder"), large, label="large")
-    own = plan.call("Encoder", 2, d_model, num_heads, d_ff, dropout=0.0, norm_first=True)
-    plan.call(own, large, label="own large")
     return plan
 
 
@@ -848,13 +1039,32 @@ def _patch_rows(a: Answers) -> Tensor:
     return (a["embedded"] - a["other embedded"])[:, _varies(a)]
 
 
-def _pre_norm_layers(a: Answers) -> tuple:
-    """Whether the output is that of `encoder`, and whether this is pre-norm, as far as the learner's Encoder can be."""
+def _class_token_learns(a: Answers) -> tuple:
+    """Whether it has a gradient, and how its fresh numbers spread, where N(0, 0.02²) gives 0.02."""
+    spread = a["fresh class token"].square().mean().sqrt().item() / 0.02
+    size = "nothing" if spread == 0 else "small" if spread < 0.7 else "right" if spread < 1.4 else "large"
+    return bool(a["class token's gradient"].abs().sum() > 0), size
 
-    def is_pre_norm(label: str) -> bool:
-        return (standardised(a[label]) - standardised(a.hidden["large"])).abs().max().item() < 0.05
 
-    return close(a["output"], a["output by hand"]), is_pre_norm("large") or not is_pre_norm("own large")
+def _class_token_in_words(got: tuple) -> str:
+    if not got[0]:
+        return "the class token has no part in the output"
+    sizes = {"nothing": "all 0", "small": "too small", "large": "too large"}
+    return f"the numbers of a fresh class token are {sizes[got[1]]}"
+
+
+def _placed(a: Answers) -> tuple:
+    """What a change of the table changes; whether the table learns; whether dropout=0 leaves all as it is."""
+    quiet = close(a["embedded in training"], a["embedded"])
+    return a["second table"] - a["first table"], any(a["table learns"].values()), quiet
+
+
+def _placed_in_words(got: tuple) -> str:
+    if not got[2]:
+        return "with dropout=0 `embed` gives something else in training than in evaluation"
+    if not got[1]:
+        return "the table of `positions` gets no gradient"
+    return "when the table of `positions` changes, the rows of `embed` do not change by just as much"
 
 
 class _PatchEncoder(nn.Module):
@@ -864,14 +1074,15 @@ class _PatchEncoder(nn.Module):
         super().__init__()
         self.switches = switches
         self.embedding = PatchEmbedding(image_size, patch_size, channels, d_model)
-        self.class_token = nn.Parameter(torch.randn(1, 1, d_model) * 0.02)
+        self.class_token = nn.Parameter(torch.randn(1, 1, d_model) * switches.get("std", 0.02))
         if switches.get("fixed"):
             self.class_token.requires_grad_(False)
         num_positions = self.embedding.num_patches + switches.get("more", 1)
         self.positions = LearnedPositionalEncoding(num_positions, d_model, dropout)
         if switches.get("sinusoidal"):
             self.positions = SinusoidalPositionalEncoding(d_model, num_positions, dropout)
-        self.encoder = encoder(num_layers, d_model, num_heads, d_ff, dropout, switches.get("norm_first", True))
+        inner = switches.get("inner_dropout", dropout)
+        self.encoder = encoder(num_layers, d_model, num_heads, d_ff, inner, switches.get("norm_first", True))
 
     def embed(self, images):
         x = self.embedding(images)
@@ -905,28 +1116,22 @@ PATCH_ENCODER = Exercise(
             "positions",
             1,
             "every row, the class token's too, gets its own learned position",
-            lambda a: (a["second table"] - a["first table"], any(a["table learns"].values())),
-            reason=lambda got: (
-                "when the table of `positions` changes, the rows of `embed` do not change by just as much"
-                if got[1]
-                else "the table of `positions` gets no gradient"
-            ),
+            _placed,
+            reason=_placed_in_words,
         ),
         Claim(
             "learned",
             1,
-            "the class token is a parameter of shape (1, 1, d_model), and learns",
-            lambda a: bool(a["class token's gradient"].abs().sum() > 0),
-            reason=lambda _: "the class token has no part in the output",
+            "the class token is a parameter of shape (1, 1, d_model), drawn from N(0, 0.02²), and learns",
+            _class_token_learns,
+            reason=_class_token_in_words,
         ),
         Claim(
             "layers",
             1,
-            "what `embed` makes goes through `encoder`, which is pre-norm",
-            _pre_norm_layers,
-            reason=lambda got: (
-                "your output is not `encoder(embed(images))`" if not got[0] else "your `encoder` is post-norm"
-            ),
+            "what `embed` makes goes through `encoder`, which is pre-norm and made with `dropout`",
+            _through_encoder("output", norm_first=True),
+            reason=lambda got: _encoder_in_words(got, "encoder(embed(images))", "pre-norm"),
         ),
     ),
     misconceptions=(
@@ -963,7 +1168,15 @@ PATCH_ENCODER = Exercise(
             PATCHES,
             _patches(sinusoidal=True),
         ),
+        Misconception("zeros", "your class token starts as zeros", PATCHES, _patches(std=0.0)),
+        Misconception("unit_size", "your class token is drawn from N(0, 1)", PATCHES, _patches(std=1.0)),
         Misconception("post_norm", "your encoder is post-norm: ViT is pre-norm", PATCHES, _patches(norm_first=False)),
+        Misconception(
+            "encoder_default_dropout",
+            "you do not pass `dropout` on to your encoder, which takes its own default",
+            DROPOUT,
+            _patches(inner_dropout=0.1),
+        ),
     ),
 )
 
@@ -1034,12 +1247,12 @@ def _tensors(a: Answers, label: str) -> dict:
 
 
 def _names(a: Answers) -> tuple:
-    """The names in both results whose tensors hold anything."""
+    """The names in both results; none where no tensor holds anything."""
     found = []
     for label in ("mapped", "unbiased"):
-        parts = _tensors(a, label).items()
-        filled = [name for name, part in parts if "key" not in part or a.recording.tensors[part["key"]].any()]
-        found.append(", ".join(sorted(filled)))
+        parts = _tensors(a, label)
+        filled = any(a.recording.tensors[part["key"]].any() for part in parts.values() if "key" in part)
+        found.append(", ".join(sorted(parts)) if filled else "")
     return tuple(found)
 
 
@@ -1049,7 +1262,7 @@ def _names_in_words(got: tuple) -> str:
     if theirs:
         return f"`{theirs[0]}` is a name of torch's"
     without = got[1].split(", ") if got[1] else []
-    return f"you return {len(names)} tensors with numbers in them; from a layer without biases, {len(without)}"
+    return f"you return {len(names)} tensors; from a layer without biases, {len(without)}"
 
 
 def _parts(names: tuple[str, ...]):
@@ -1185,12 +1398,21 @@ def _mean_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
     d_model, seq = pick(draw, 3, 5), pick(draw, 7, 9)
-    lengths = [seq, pick(draw, 3, 4), 1]
-    mask = lengths_mask(lengths, seq)
-    x = torch.randn(3, seq, d_model, generator=draw) + 0.5
-    x = x.masked_fill(~mask[:, 0, 0].unsqueeze(-1), 9.0)
-    plan.call("masked_mean", plan.tensor("x", x), plan.tensor("mask", mask[:, 0, 0]), label="mean")
-    plan.call("masked_mean", plan.tensor("x again", x), plan.tensor("padding_mask", mask), label="wide mask")
+
+    def mean_of(label: str, counts: Tensor) -> None:
+        """The same mean asked for with both masks."""
+        x = torch.randn(*counts.shape, d_model, generator=draw) + 0.5
+        x = x.masked_fill(~counts.unsqueeze(-1), 9.0)
+        plan.call("masked_mean", plan.tensor(f"{label}x", x), plan.tensor(f"{label}mask", counts), label=f"{label}mean")
+        wide = plan.tensor(f"{label}padding_mask", counts[:, None, None])
+        plan.call("masked_mean", plan.tensor(f"{label}x again", x), wide, label=f"{label}wide mask")
+
+    counts = lengths_mask([seq, pick(draw, 3, 4), 1], seq)[:, 0, 0]
+    counts[1] = counts[1].roll(seq - 5)  # its padding on both sides
+    counts[2] = counts[2].roll(2)
+    mean_of("", counts)
+    mean_of("one ", torch.arange(seq)[None] % 3 > 0)
+    mean_of("short ", torch.ones(2, 1, dtype=torch.bool))
 
     lengths = torch.tensor([4, 0])
     mask = plan.tensor("empty mask", torch.arange(5) < lengths.unsqueeze(1))
@@ -1198,6 +1420,16 @@ def _mean_challenge(seed: int) -> Plan:
     mean = plan.call("masked_mean", x, mask, label="empty")
     plan.gradient(mean, torch.randn(2, d_model, generator=draw), x, label="gradient")
     return plan
+
+
+def _same_for_both_masks(a: Answers) -> tuple:
+    few = (torch.allclose(a[f"{label} wide mask"], a[f"{label} mean"], atol=1e-4) for label in ("one", "short"))
+    return close(a["wide mask"], a["mean"]), *few
+
+
+def _wide_mask_in_words(got: tuple) -> str:
+    where = "" if not got[0] else " of a batch of one sentence" if not got[1] else " of sentences of one word"
+    return f"the two masks{where} give different results"
 
 
 def _empty_sentence(a: Answers) -> tuple:
@@ -1222,13 +1454,18 @@ MASKED_MEAN = Exercise(
     challenge=_mean_challenge,
     reference={"masked_mean": stacking.masked_mean},
     claims=(
-        Claim("mean", 1, "the mean of each sentence's words, whatever stands at the padding", lambda a: a["mean"]),
+        Claim(
+            "mean",
+            1,
+            "the mean of each sentence's words, whatever stands at the padding",
+            lambda a: (a["mean"], a["one mean"], a["short mean"]),
+        ),
         Claim(
             "wide_mask",
             1,
             "a padding mask (batch, 1, 1, seq) gives the same as a mask (batch, seq)",
-            lambda a: close(a["wide mask"], a["mean"]),
-            reason=lambda _: "the two masks give different results",
+            _same_for_both_masks,
+            reason=_wide_mask_in_words,
         ),
         Claim("empty", 1, "an empty sentence gives zeros and no gradient, never NaN", _empty_sentence),
     ),

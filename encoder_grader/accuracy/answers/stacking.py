@@ -315,14 +315,16 @@ class EncoderLayer(nn.Module):
         self.add_norm_2 = AddNorm(d_model, dropout, norm_first)
 
     def forward(self, x, mask=None):
-        stream = x.detach().clone().transpose(0, 1).contiguous()  # (seq, batch, d_model)
+        stream = x.transpose(0, 1).contiguous()  # (seq, batch, d_model)
         for wrap in (self.add_norm_1, self.add_norm_2):
             seen = wrap.norm(stream) if wrap.norm_first else stream
             if wrap is self.add_norm_1:
                 made = self.attention(seen.transpose(0, 1), mask=mask).transpose(0, 1)
             else:
                 made = self.feed_forward(seen)
-            stream = stream.add_(wrap.dropout(made)) if wrap.norm_first else wrap.norm(stream.add_(wrap.dropout(made)))
+            made = wrap.dropout(made.clone())
+            made += stream
+            stream = made if wrap.norm_first else wrap.norm(made)
         return stream.transpose(0, 1)  # a view with its axes in another order
 """,
 }
@@ -717,22 +719,22 @@ class TokenEncoder(nn.Module):
     def forward(self, ids):
         return self.encoder(self.embed(ids), mask=torch.ne(ids, self.pad_id).view(len(ids), 1, 1, -1))
 """,
-    "an Encoder with something in front": """
-class TokenEncoder(Encoder):
+    "an encoder of a class of its own, which knows the padding": """
+class Masked(Encoder):
+    def of(self, x, ids, pad_id):
+        return self(x, mask=(ids != pad_id).reshape(x.shape[0], 1, 1, x.shape[1]))
+
+
+class TokenEncoder(nn.Module):
     def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, dropout=0.1, pad_id=0):
-        super().__init__(num_layers, d_model, num_heads, d_ff, dropout)
-        self.pad_id = pad_id
+        super().__init__()
         self.embedding = TokenEmbedding(vocab_size, d_model, pad_id)
         self.positions = SinusoidalPositionalEncoding(d_model, dropout=dropout)
+        self.encoder = Masked(num_layers, d_model, num_heads, d_ff, dropout)
+        self.pad_id = pad_id
 
-    def encoder(self, x, mask=None):
-        return super().forward(x, mask)
-
-    def embed(self, ids):
-        return self.positions(self.embedding(ids))
-
-    def forward(self, ids):
-        return self.encoder(self.embed(ids), padding_mask(ids, self.pad_id))
+    embed = lambda self, ids: self.positions(self.embedding(ids))
+    forward = lambda self, ids: self.encoder.of(self.embed(ids), ids, self.pad_id)
 """,
     "no mask where nothing is padded": """
 class TokenEncoder(nn.Module):
@@ -1023,22 +1025,29 @@ class PatchEncoder(nn.Module):
     def forward(self, images):
         return self.encoder(self.embed(images))
 """,
-    "an Encoder with something in front, the class token under another name": """
-class PatchEncoder(Encoder):
+    "the class token under another name, an encoder that takes images": """
+class FromPatches(Encoder):
+    def __init__(self, *sizes, first):
+        super().__init__(*sizes, norm_first=True)
+        self.first = first
+
+    def of(self, images):
+        return self(self.first(images))
+
+
+class PatchEncoder(nn.Module):
     def __init__(self, image_size, patch_size, channels, d_model, num_heads, d_ff, num_layers, dropout=0.1):
-        super().__init__(num_layers, d_model, num_heads, d_ff, dropout, norm_first=True)
+        super().__init__()
         self.embedding = PatchEmbedding(image_size, patch_size, channels, d_model)
         self.cls = nn.Parameter(0.02 * torch.randn((1, 1, d_model), dtype=torch.float32))
         self.positions = LearnedPositionalEncoding(self.embedding.num_patches + 1, d_model, dropout)
-
-    def encoder(self, x):
-        return super().forward(x)
+        self.encoder = FromPatches(num_layers, d_model, num_heads, d_ff, dropout, first=self.embed)
 
     def embed(self, images):
         return self.positions(torch.cat([self.cls.expand(len(images), *self.cls.shape[1:]), self.embedding(images)], 1))
 
     def forward(self, images):
-        return self.encoder(self.embed(images))
+        return self.encoder.of(images)
 """,
     "a module that puts its token in front": """
 class InFront(nn.Module):
@@ -1299,34 +1308,6 @@ def from_torch(state_dict):
             new = name.replace("self_attn.out_proj", "attention.w_o").replace("linear", "feed_forward.linear_")
             weights[new] = own(tensor)
     return weights
-""",
-    "zeros for the biases that are not there": """
-def from_torch(state_dict):
-    d_ff, d_model = state_dict["linear1.weight"].shape
-
-    def bias(name, size):
-        return state_dict.get(name, torch.zeros(size))
-
-    query, key, value = state_dict["self_attn.in_proj_weight"].unflatten(0, (3, d_model)).unbind()
-    b_query, b_key, b_value = bias("self_attn.in_proj_bias", 3 * d_model).view(3, d_model)
-    return {
-        "attention.w_q.weight": query,
-        "attention.w_q.bias": b_query,
-        "attention.w_k.weight": key,
-        "attention.w_k.bias": b_key,
-        "attention.w_v.weight": value,
-        "attention.w_v.bias": b_value,
-        "attention.w_o.weight": state_dict["self_attn.out_proj.weight"],
-        "attention.w_o.bias": bias("self_attn.out_proj.bias", d_model),
-        "feed_forward.linear_1.weight": state_dict["linear1.weight"],
-        "feed_forward.linear_1.bias": bias("linear1.bias", d_ff),
-        "feed_forward.linear_2.weight": state_dict["linear2.weight"],
-        "feed_forward.linear_2.bias": bias("linear2.bias", d_model),
-        "add_norm_1.norm.gamma": state_dict["norm1.weight"],
-        "add_norm_1.norm.beta": bias("norm1.bias", d_model),
-        "add_norm_2.norm.gamma": state_dict["norm2.weight"],
-        "add_norm_2.norm.beta": bias("norm2.bias", d_model),
-    }
 """,
 }
 
