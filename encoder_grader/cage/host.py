@@ -58,6 +58,7 @@ class KernelHost:
             for program in ("launch.py", "kernel.py", "probe.py"):
                 shutil.copyfile(HERE / program, self.folder / "own" / program)
             copy_course(course or {}, self.folder / "course")
+            copy_font_list(self.folder / "own")
         except BaseException:
             self.close()
             raise
@@ -146,6 +147,13 @@ def copy_course(course: dict[str, Path], target: Path) -> None:
             shutil.copytree(source, place, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copyfile(source, place)
+
+
+def copy_font_list(target: Path) -> None:
+    """Copy matplotlib's list of this machine's fonts, if there is one: to make it takes a second."""
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    for file in Path(os.environ.get("MPLCONFIGDIR") or Path(caches, "matplotlib")).glob("fontlist-*.json"):
+        shutil.copy(file, target)
 
 
 def open_for_reading(*paths: Path) -> None:

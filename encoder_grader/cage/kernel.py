@@ -6,7 +6,9 @@ LISTENERS is JSON: the address of each channel → the number of its listening s
 
 import json
 import os
+import shutil
 import sys
+from pathlib import Path
 
 LONGEST = 16 * 2**20  # bytes of a message; the grader breaks off at twice as much
 SHORT = 10**6  # characters that stay of a text that is too long
@@ -19,6 +21,14 @@ def forget_editable_installs() -> None:
     sys.path.append(os.getcwd())  # a module that a cell wrote, last: it shadows nothing
     for hooks in (sys.meta_path, sys.path_hooks):
         hooks[:] = [hook for hook in hooks if not str(getattr(hook, "__module__", "")).startswith("__editable__")]
+
+
+def take_font_list(own: Path) -> None:
+    """Put matplotlib's list of fonts where it looks for it."""
+    cache = Path.home() / ".cache" / "matplotlib"
+    for file in own.glob("fontlist-*.json"):
+        cache.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, cache)
 
 
 def take_listeners(listeners: dict[str, int]) -> None:
@@ -71,6 +81,7 @@ def bounded_session(app):
 
 def main(connection_file: str, listeners: dict[str, int]) -> None:
     forget_editable_installs()
+    take_font_list(Path(connection_file).parent)
     take_listeners(listeners)
     from ipykernel.kernelapp import IPKernelApp
 
