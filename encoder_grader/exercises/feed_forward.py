@@ -29,18 +29,31 @@ def _both(label: str):
 
 
 def _errors(right: str, **wrong: str):
-    """The errors of a call that fits (none) and of those that do not, and whether their message names the bad value."""
-    return lambda a: (a.raises(right), tuple((a.raises(label), a.mentions(label, wrong[label])) for label in wrong))
+    """The error of a call that fits (none); for each value that does not fit, the error and whether that names it."""
+    return lambda a: (
+        a.raises(right),
+        tuple((word, a.raises(label), a.mentions(label, word)) for label, word in wrong.items()),
+    )
 
 
 def _other_error(raised: tuple) -> str:
     fitting, others = raised
     if fitting:
         return f"your code raises {fitting} for a value that is allowed"
-    error, named = next(other for other in others if other != ("ValueError", True))
+    value, error, named = next(other for other in others if other[1:] != ("ValueError", True))
     if error == "ValueError" and not named:
-        return "your message does not name the value that is not allowed"
-    return f"your code raises {error}" if error else "your code raises no error"
+        return f"for {value!r} your ValueError does not name the value that is not allowed"
+    return f"for {value!r} your code raises {error or 'no error'}: a ValueError is asked for"
+
+
+def _named(*names: str):
+    """The numbers under some names of the notebook, each with its name."""
+    return lambda a: tuple((name, a[name]) for name in names)
+
+
+def _not_right(right: dict):
+    """Says which of some named numbers is not right."""
+    return lambda got: next(f"`{name}` is {value}, which is not right" for name, value in got if value != right[name])
 
 
 # --- 1. the two maps -------------------------------------------------------------------------------------------------
@@ -97,6 +110,8 @@ def _moved(a: Answers) -> tuple:
 
 
 def _moved_in_words(changed: tuple) -> str:
+    if all(each.sum() == 1 for each in changed):
+        return "one position of the input was changed, and the output changed at another one"
     counts = " and ".join(f"{int(each.sum())} of {each.numel()}" for each in changed)
     return f"one position of the input was changed, and {counts} positions of the output changed with it"
 
@@ -116,12 +131,26 @@ TWO_MAPS = Exercise(
     reference={"feed_forward": feed_forward},
     claims=(
         Claim("maps", 1, "where nothing is negative and the biases are zero, the output is x·W₁·W₂", _both("maps")),
-        Claim("biases", 1, "b₁ and b₂ are added, each to the output of its own map", _both("biases"), needs=("maps",)),
+        Claim(
+            "biases",
+            1,
+            "b₁ and b₂ are added, each to the output of its own map",
+            _both("biases"),
+            reason=lambda _: (
+                "with biases that are not zero, the output is another one: "
+                "look at where you add each of them, and how often"
+            ),
+            needs=("maps",),
+        ),
         Claim(
             "activation",
             1,
             "max(0, ·) stands between the two maps, and only there",
             _both("activated"),
+            reason=lambda _: (
+                "where x·W₁ has entries of both signs, the output is another one: "
+                "look at what becomes of the negative ones, and where"
+            ),
             needs=("maps",),
         ),
         Claim(
@@ -239,10 +268,11 @@ def _gelu_challenge(seed: int) -> Plan:
         points[0] = 0.0
         x = points[torch.randperm(rows * 6, generator=draw)]
         x = x if other else x.reshape(2, rows, 3)
+        plan.hidden[f"{other}x"] = x
         plan.call("gelu", plan.tensor(f"{other}x", x), label=f"{other}exact")
         plan.call("gelu", plan.tensor(f"{other}x_tanh", x), approximate="tanh", label=f"{other}tanh")
         plan.call("gelu_derivative", plan.tensor(f"{other}x_slope", x), label=f"{other}slope")
-    plan.call("gelu", plan.tensor("x_none", points.reshape(rows, 6)), approximate="none", label="none")
+    plan.call("gelu", plan.tensor("x_none", x.reshape(rows, 6)), approximate="none", label="none")
     plan.call("gelu", plan.tensor("x_unknown", points), approximate=UNKNOWN_FORM, label="unknown")
     return plan
 
@@ -267,6 +297,22 @@ def _tanh_form(inner, coefficient=ROOT_2_PI):
     return lambda x: 0.5 * x * (1 + torch.tanh(coefficient * inner(x)))
 
 
+def _curve(label: str):
+    """Where a function was asked for its values, and these values."""
+    return lambda a: tuple((a.hidden[f"{other}x"], a[f"{other}{label}"]) for other in ("", "other_"))
+
+
+def _farthest(right):
+    """Says at which x the values are farthest from those of the right function."""
+
+    def words(curves: tuple) -> str:
+        x, y = (torch.cat([part.flatten().double() for part in parts]) for parts in zip(*curves, strict=True))
+        worst = (y - right(x)).abs().argmax()
+        return f"it is farthest off at x = {x[worst]:.4g}, where yours gives {y[worst]:.4g}"
+
+    return words
+
+
 UNKNOWN_FORM = "cubic"
 GELU_BUILT_INS = ("gelu",)
 
@@ -281,11 +327,25 @@ GELU = Exercise(
             "exact",
             2,
             "by default, `gelu` is x·Φ(x) exactly",
-            lambda a: (a["exact"], a["other_exact"], a["none"]),
+            lambda a: (*_curve("exact")(a), (a.hidden["other_x"], a["none"].flatten())),
             tolerance=1e-5,  # the tanh form is off by up to 5e-4
+            reason=_farthest(gelu),
         ),
-        Claim("tanh", 1, '`approximate="tanh"` gives the tanh form', _both("tanh"), tolerance=1e-5),
-        Claim("derivative", 1, "`gelu_derivative` is the slope of the exact form", _both("slope")),
+        Claim(
+            "tanh",
+            1,
+            '`approximate="tanh"` gives the tanh form',
+            _curve("tanh"),
+            tolerance=1e-5,
+            reason=_farthest(lambda x: gelu(x, "tanh")),
+        ),
+        Claim(
+            "derivative",
+            1,
+            "`gelu_derivative` is the slope of the exact form",
+            _curve("slope"),
+            reason=_farthest(gelu_derivative),
+        ),
         Claim(
             "unknown",
             1,
@@ -427,7 +487,7 @@ def _module_challenge(seed: int) -> Plan:
             plan.load(network, weights(d_model, d_ff))
             plan.train(network, bool(other))
             far = 5 if other and activation == "relu" else 1  # GELU's two forms part near zero alone
-            plan.call(network, plan.tensor(f"{other}x {activation}", far * x), label=f"{other}{activation}")
+            plan.call(network, plan.tensor(f"{other}x_{activation}", far * x), label=f"{other}{activation}")
 
     # every input is 1 and every hidden entry 0.75 before the activation; both maps mix two neighbours with unequal
     # weights, so that the values of the output tell what was dropped where
@@ -439,22 +499,21 @@ def _module_challenge(seed: int) -> Plan:
         "linear_2.weight": torch.eye(width) + neighbours / 2,
         "linear_2.bias": torch.zeros(width),
     }
-    ones = torch.ones(12, 64, width)
-    for activation in ("relu", "gelu"):
-        for kind, dropout, training in (("clean", 0.0, True), ("trained", share, True), ("still", share, False)):
-            plan.seed(seed)
-            network = plan.call("FeedForward", width, width, dropout=dropout, activation=activation)
-            plan.load(network, mixing)
-            plan.train(network, training)
-            name = f"{kind} {activation}"
-            x_ones = plan.tensor(f"ones, {name}", ones[: 1 if kind == "clean" else None])
-            plan.call(network, x_ones, label=name)
-            if kind == "trained":
-                plan.call(network, x_ones, label=f"again {activation}")
+    ones, sequence = plan.tensor("ones", torch.ones(8, 64, width)), plan.tensor("one_of_ones", torch.ones(1, 64, width))
     plan.seed(seed)
+    for activation in ("relu", "gelu"):
+        clean = plan.call("FeedForward", width, width, dropout=0.0, activation=activation)
+        plan.load(clean, mixing)
+        plan.call(clean, sequence, label=f"clean {activation}")
+        network = plan.call("FeedForward", width, width, dropout=share, activation=activation)
+        plan.load(network, mixing)
+        plan.call(network, ones, label=f"trained {activation}")
+        plan.call(network, ones, label=f"again {activation}")
+        plan.train(network, False)
+        plan.call(network, ones, label=f"still {activation}")
     network = plan.call("FeedForward", width, width)
     plan.load(network, mixing)
-    plan.call(network, plan.tensor("ones, by default", ones), label="by default")
+    plan.call(network, ones, label="by default")
 
     fine = plan.call("FeedForward", d_model, d_ff, dropout=0.1, activation="gelu", label=None)
     plan.attribute(fine, "training", label="fine")
@@ -471,7 +530,7 @@ def _module_challenge(seed: int) -> Plan:
 
 
 def _dropped(a: Answers) -> tuple:
-    """For each activation: what has the same mask, the output's values, the share that stays, and whether evaluation
+    """For each activation: what is dropped alike, the output's values, the share that stays, and whether evaluation
     differs; then the share that stays by default.
 
     An output is the sum of one hidden entry and half of its neighbour, each of them 1 without dropout.
@@ -495,18 +554,23 @@ def _share_that_stays(output: Tensor) -> float:
 
 
 def _alike(output: Tensor, again: Tensor) -> str:
-    """Where the same entries were dropped though each should have been drawn by itself; empty where nothing was."""
+    """Which entries were dropped alike, though each should have been drawn by itself; empty where none were."""
     close = 1e-4 * output.abs().max()
-    others = {"position": output[:, :1], "sequence": output[:1], "call": again}
+    others = {
+        "every position loses the same entries": output[:, :1],
+        "every sequence loses the same entries": output[:1],
+        "every call drops the same entries": again,
+        "a position loses all of its entries or none": output[..., :1],
+    }
     if not (output - output.mean()).abs().max() > close:
         return ""
-    return next((name for name, other in others.items() if (output - other).abs().max() <= close), "")
+    return next((words for words, other in others.items() if (output - other).abs().max() <= close), "")
 
 
 def _dropped_in_words(facts: tuple) -> str:
     alike, values, _, varies = next((fact for fact in facts[1::-1] if fact[0] or fact[3]), facts[1])
     if alike:
-        words = f"in training, every {alike} has the same entries dropped"
+        words = f"in training, {alike}"
     else:
         words = f"in a network whose outputs are 1 + ½, from two hidden entries, training gives {values}"
         words += f"; made without the argument `dropout`, it keeps a share of {facts[2]} of its hidden entries"
@@ -843,13 +907,28 @@ COLLAPSE = Exercise(
     challenge=_collapse_challenge,
     reference={"collapse": collapse} | _predicted_ranks(largest_rank),
     claims=(
-        Claim("weight", 1, "`W` does to x what both weights do one after the other", _both("weight")),
-        Claim("bias", 1, "`b` is what both maps make of x = 0", _both("bias")),
+        Claim(
+            "weight",
+            1,
+            "`W` does to x what both weights do one after the other",
+            _both("weight"),
+            reason=lambda _: (
+                "take a row x through both weights, one after the other: your W makes something else of it"
+            ),
+        ),
+        Claim(
+            "bias",
+            1,
+            "`b` is what both maps make of x = 0",
+            _both("bias"),
+            reason=lambda _: "put x = 0 into both maps and follow b₁ and b₂: something else than your b comes out",
+        ),
         Claim(
             "prediction",
             1,
             "`rank_through_2048` and `rank_through_64` are right",
-            lambda a: (a["rank_through_2048"], a["rank_through_64"]),
+            _named("rank_through_2048", "rank_through_64"),
+            reason=_not_right(_predicted_ranks(largest_rank)),
         ),
         Claim("rank", 1, "`largest_rank` is right for any three widths", _ranks, reason=_ranks_in_words),
     ),
@@ -1086,20 +1165,32 @@ def _counts_challenge(seed: int) -> Plan:
     plan = Plan()
     for name in ("paper_attention", "paper_feed_forward"):
         plan.name(name, label=name)
+    sizes = plan.hidden["sizes"] = {}
     for other, smallest in (("", 2), ("other_", 5)):
         batch = smallest + pick(draw, 0, 2)  # another one in each call
         seq, d_model = 2 * pick(draw, 10, 30) + 1, 8 * pick(draw, 3, 9)  # never the same
         d_ff = d_model * 3 + 2 * pick(draw, 1, 4) + (1 if other else 0)  # one crossover is even, the other odd
-        plan.call("attention_parameters", d_model, label=f"{other}attention parameters")
-        plan.call("feed_forward_parameters", d_model, d_ff, label=f"{other}network parameters")
-        plan.call("attention_multiply_adds", batch, seq, d_model, label=f"{other}attention work")
-        plan.call("feed_forward_multiply_adds", batch, seq, d_model, d_ff, label=f"{other}network work")
-        plan.call("crossover", d_model, d_ff, label=f"{other}crossover")
+        sizes |= {
+            f"{other}attention_parameters": (d_model,),
+            f"{other}feed_forward_parameters": (d_model, d_ff),
+            f"{other}attention_multiply_adds": (batch, seq, d_model),
+            f"{other}feed_forward_multiply_adds": (batch, seq, d_model, d_ff),
+            f"{other}crossover": (d_model, d_ff),
+        }
+    for label, numbers in sizes.items():
+        plan.call(label.removeprefix("other_"), *numbers, label=label)
     return plan
 
 
-def _parameters(a: Answers) -> tuple:
-    return _both("attention parameters")(a) + _both("network parameters")(a)
+def _results(*functions: str):
+    """What some functions gave, each with its name and sizes."""
+    labels = [f"{other}{function}" for function in functions for other in ("", "other_")]
+    return lambda a: tuple((label.removeprefix("other_"), a.hidden["sizes"][label], a[label]) for label in labels)
+
+
+def _results_in_words(got: tuple) -> str:
+    name, sizes, value = next(each for each in got if each[2] != COUNTS.reference[each[0]](*each[1]))
+    return f"`{name}({', '.join(map(str, sizes))})` gives {value}, which is not right"
 
 
 def _work(attention=None, network=None) -> dict:
@@ -1124,12 +1215,37 @@ COUNTS = Exercise(
             "prediction",
             1,
             "`paper_attention` and `paper_feed_forward` are right for the paper's sizes",
-            lambda a: (a["paper_attention"], a["paper_feed_forward"]),
+            _named("paper_attention", "paper_feed_forward"),
+            reason=_not_right(_counted()),
         ),
-        Claim("parameters", 1, "both functions count the parameters, biases too, for any sizes", _parameters),
-        Claim("network_work", 1, "`feed_forward_multiply_adds` is right for a whole batch", _both("network work")),
-        Claim("attention_work", 1, "`attention_multiply_adds` is right for a whole batch", _both("attention work")),
-        Claim("crossover", 1, "`crossover` is the length at which both cost the same", _both("crossover")),
+        Claim(
+            "parameters",
+            1,
+            "both functions count the parameters, biases too, for any sizes",
+            _results("attention_parameters", "feed_forward_parameters"),
+            reason=_results_in_words,
+        ),
+        Claim(
+            "network_work",
+            1,
+            "`feed_forward_multiply_adds` is right for a whole batch",
+            _results("feed_forward_multiply_adds"),
+            reason=_results_in_words,
+        ),
+        Claim(
+            "attention_work",
+            1,
+            "`attention_multiply_adds` is right for a whole batch",
+            _results("attention_multiply_adds"),
+            reason=_results_in_words,
+        ),
+        Claim(
+            "crossover",
+            1,
+            "`crossover` is the length at which both cost the same",
+            _results("crossover"),
+            reason=_results_in_words,
+        ),
     ),
     misconceptions=(
         Misconception(

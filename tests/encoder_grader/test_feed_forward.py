@@ -7,8 +7,11 @@ import torch
 from torch import nn
 
 from encoder_grader.accuracy.answers.feed_forward import GELUS
+from encoder_grader.accuracy.cases import cases
+from encoder_grader.accuracy.judging import Bench, judged
 from encoder_grader.checking import verdict_on
-from encoder_grader.exercise import exercises, find
+from encoder_grader.collect import collect
+from encoder_grader.exercise import exercises
 from tests.encoder_grader.costs import assert_costs_what_is_wrong_and_is_named, assert_every_cost_is_stated
 
 SEED = 0
@@ -135,6 +138,16 @@ def test_misconception_costs_what_is_wrong_and_is_named(exercise, misconception)
     assert_costs_what_is_wrong_and_is_named(f"feed_forward.{exercise}", misconception, claims, SEED)
 
 
+@pytest.mark.parametrize("exercise", COST)
+def test_of_two_mistakes_that_cost_different_claims_each_is_named(exercise):
+    cost = COST[exercise]
+    pairs = [c for c in cases("feed_forward") if c.kind == "pair" and c.exercise == f"feed_forward.{exercise}"]
+    for pair, _, outcome in judged(pairs, [SEED]):
+        one, other = (cost[name] for name in pair.catalogued)
+        assert outcome.failed == one | other, pair
+        assert one & other or outcome.named == set(pair.catalogued), pair
+
+
 HEAD = """
 class FeedForward(nn.Module):
     def __init__(self, d_model, d_ff, dropout=0.1, activation="relu"):
@@ -216,9 +229,9 @@ def test_nothing_defined_earns_nothing_and_says_what_is_missing(exercise):
 @pytest.mark.parametrize("exercise", [e.name for e in exercises("feed_forward")])
 def test_verdict_never_shows_the_expected_numbers(exercise):
     """What is right is nowhere in the messages: not the paper's counts, not a rank."""
-    entry = find(exercise)
-    for misconception in entry.misconceptions:
-        text = str(verdict_on(exercise, entry.reference | misconception.answer))
+    bench = Bench(exercise, SEED)
+    for case in (case for case in cases("feed_forward") if case.exercise == exercise and case.kind == "misconception"):
+        text = str(bench.judge.verdict(collect(bench.plan, case.objects())))
         assert not any(secret in text for secret in ("1050624", "2099712", "1,050,624", "512", " 64"))
 
 

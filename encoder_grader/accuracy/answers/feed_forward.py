@@ -2103,8 +2103,10 @@ def collapse(w_1, b_1, w_2, b_2):
     },
     "counts": {
         ("no_biases", "one_map"): _counts("d_model * d_ff + d_ff + d_ff * d_model + d_model", "d_model * d_ff"),
-        ("per_token", "operations"): _counts("batch * seq * 2 * d_model * d_ff", "4 * d_model * d_ff"),
-        ("one_sequence", "no_products"): _counts(
+        ("per_token", "operations"): _counts("batch * seq * 2 * d_model * d_ff", "4 * d_model * d_ff").replace(
+            "batch * (4 * seq * d_model**2", "2 * batch * (4 * seq * d_model**2"
+        ),
+        ("one_sequence", "no_products"): _counts("batch * seq * 2", "seq * 2").replace(
             "batch * (4 * seq * d_model**2 + 2 * seq**2 * d_model)", "4 * seq * d_model**2"
         ),
     },
