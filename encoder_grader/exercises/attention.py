@@ -142,8 +142,8 @@ STABLE_SOFTMAX = Exercise(
         ),
         Misconception(
             "mean_subtracted",
-            "you subtract less than the largest score, the mean for instance: what is far above still overflows, and beside "
-            "a −∞ there is no such number",
+            "you subtract less than the largest score, the mean for instance: what lies far above it still overflows, "
+            "and a −∞ spoils the row",
             SOFTMAX,
             _softmax_by(lambda scores, dim=-1: _shares((scores - scores.mean(dim, keepdim=True)).exp(), dim)),
         ),
@@ -218,9 +218,8 @@ def _attention_challenge(seed: int) -> Plan:
         mask[..., 1], mask[..., 3] = True, False
     for call, mask in masks.items():
         attend(call, heads, plan.tensor(f"{call}_mask".replace(" ", "_"), mask))
-    masks["low"] = masks["every"]
-    attend("low", _low_scores(heads, plan, draw), plan.tensor("mask_for_low_scores", masks["low"]))
-    plan.hidden["masks"] = masks
+    attend("low", _low_scores(heads, plan, draw), plan.tensor("mask_for_low_scores", masks["every"]))
+    plan.hidden["masks"], plan.hidden["hiding"] = masks, masks | {"low": masks["every"]}
 
     nothing = torch.rand(batch, 1, seq_q, seq_k, generator=draw) < 0.5
     nothing[..., 0], nothing[:, :, 3] = True, True
@@ -249,6 +248,13 @@ def _averaged(a: Answers) -> tuple:
     return *off, *(bool(a[f"{call} weights"].any()) for call, _ in parts)
 
 
+def _averaged_in_words(got: tuple) -> str:
+    off = max((each - 1).abs().max().item() for each in got if isinstance(each, Tensor))
+    if off < 1e-3:
+        return "some of your weights are zero everywhere"
+    return f"it differs from your own weights times the values by up to {off:.4g}"
+
+
 def _centred_logarithms(weights: Tensor) -> Tensor:
     """The scores without what every row, and every column, has in common: whatever the weights were divided by."""
     scores = weights.clamp(min=1e-300).log()
@@ -258,7 +264,7 @@ def _centred_logarithms(weights: Tensor) -> Tensor:
 def _hidden_and_seen(a: Answers, calls: str = "") -> tuple:
     """For each mask, the weights where it is False; and whether there is one wherever it is True."""
     hidden, seen = [], []
-    for call, mask in a.hidden["masks"].items():
+    for call, mask in a.hidden["hiding"].items():
         weights = a[f"{call}{calls} weights"]
         hidden.append(weights.masked_fill(mask, 0.0))
         seen.append(bool((weights != 0).masked_fill(~mask, True).all()))
@@ -299,6 +305,11 @@ def _empty_rows_in_words(got: tuple) -> str:
 
 def _learning(a: Answers) -> tuple:
     return tuple(bool(a[f"{name} gradient"].any()) for name in ("query", "key", "value"))
+
+
+def _learning_in_words(reached: tuple) -> str:
+    missing = [name for name, some in zip(("query", "key", "value"), reached, strict=True) if not some]
+    return f"the gradient is zero everywhere: {' and '.join(missing)}"
 
 
 def _weigh(query, key, mask, scale=None, dim=-1, hide=None, renormalise=True):
@@ -389,7 +400,7 @@ ATTENTION = Exercise(
             lambda a: _sums(a, UNMASKED),
             reason=_sums_in_words,
         ),
-        Claim("context", 1, "the context is the weights times the values", _averaged),
+        Claim("context", 1, "the context is the weights times the values", _averaged, reason=_averaged_in_words),
         Claim(
             "masked",
             1,
@@ -417,7 +428,7 @@ ATTENTION = Exercise(
             1,
             "finite gradients reach query, key and value, even when a query may attend to nothing",
             _learning,
-            reason=lambda _: "one of the three gradients is zero everywhere",
+            reason=_learning_in_words,
         ),
     ),
     misconceptions=(
@@ -866,6 +877,7 @@ def _multi_head_challenge(seed: int) -> Plan:
     # masks of every shape with four axes, and of two; one in cross-attention
     plan.hidden["masks"] = masks = _drawn_masks(2, num_heads, 5, 5, draw)
     masks["memory"] = _drawn_masks(2, num_heads, 6, 6, draw)["padding"]
+    plan.hidden["hiding"] = masks
     for call, mask in masks.items():
         inputs = [other_key, key] if call == "memory" else [x]
         mask = plan.tensor(f"{call}_mask", mask)
@@ -911,7 +923,7 @@ def _unreached(a: Answers) -> str:
 
 
 def _unreached_in_words(names: str) -> str:
-    return f"no gradient reaches {names}: it has no part in the output"
+    return f"no gradient reaches {names}: the output does not depend on what stands there"
 
 
 SELF = (("self", "x", 3), ("other", "other_x", 4))
@@ -944,6 +956,13 @@ def _recombined(a: Answers) -> tuple:
     return tuple(off)
 
 
+def _recombined_in_words(off: tuple) -> str:
+    most = max((each - 1).abs().max().item() for each in off)
+    return (
+        f"the output differs by up to {most:.4g} from what your own weights make of the values, by head and then `w_o`"
+    )
+
+
 def _masked(a: Answers) -> tuple:
     """As in the function; the sums; and how far the output is from the one that comes with the weights, plus one."""
     calls = [f"{call} masked" for call in a.hidden["masks"]]
@@ -971,6 +990,21 @@ def _crossed(a: Answers) -> tuple:
         1 + a["to content alone"] - a["content"],
         bool((a["cross"] - a["other cross"]).abs().max() > 1e-4),
         bool((a["cross"] - a["cross"].mean(1, keepdim=True)).abs().max() > 1e-4),
+    )
+
+
+def _crossed_in_words(got: tuple) -> str:
+    *off, keys, queries = (bool((each - 1).abs().max() > 1e-4) if isinstance(each, Tensor) else each for each in got)
+    told = (
+        "with a `key` of one token the output is not this token's value",
+        "with a `key` and a `value` of one token each the output is not the value of the second",
+        "with a `value` and no `key` the output is not the value of the `value`",
+    )
+    wrong = [sentence for sentence, is_off in zip(told, off, strict=True) if is_off]
+    if wrong:
+        return wrong[0]
+    return (
+        "every query gets the same output" if keys and not queries else "the output is the same whatever the keys are"
     )
 
 
@@ -1007,7 +1041,7 @@ def _dropped_in_words(got: tuple) -> str:
     if output:
         return "in training entries of your output are zero"
     if not whole:
-        return "in training the output is not what it becomes when weights are dropped, and nothing else"
+        return "in training the output is not what dropped weights, and nothing else, would give"
     if not some:
         return "in training no weight is ever dropped, but something before it is"
     return f"with a dropout of {DROPOUT} the weights that are left in training are multiplied by {largest:.4g}"
@@ -1122,7 +1156,13 @@ MULTI_HEAD_ATTENTION = Exercise(
             _sizes,
             needs=("heads",),
         ),
-        Claim("merged", 1, "the heads' contexts stand side by side and go through `w_o`", _recombined),
+        Claim(
+            "merged",
+            1,
+            "the heads' contexts stand side by side and go through `w_o`",
+            _recombined,
+            reason=_recombined_in_words,
+        ),
         Claim(
             "masked",
             1,
@@ -1136,6 +1176,7 @@ MULTI_HEAD_ATTENTION = Exercise(
             1,
             "with `key` the keys and values come from there; with `value`, the values from that",
             _crossed,
+            reason=_crossed_in_words,
         ),
         Claim(
             "dropped",
@@ -1309,7 +1350,24 @@ def _counts_challenge(seed: int) -> Plan:
         counts = plan.call("attention_counts", *sizes)
         for index, part in enumerate(("shape", "bytes", "parameters")):
             plan.item(counts, index, label=f"{label} {part}")
+            plan.hidden[f"{label} {part}"] = f"`attention_counts{sizes}[{index}]`"
     return plan
+
+
+def _told(*labels: str):
+    """The quantity of several counts, each with what it is the result of: "`num_parameters`, 7,"."""
+
+    def of(a: Answers) -> tuple:
+        return tuple(f"{a.hidden.get(label, f'`{label}`')}, {_whole(a[label])}," for label in labels)
+
+    return of
+
+
+def _whole(count):
+    """Whole numbers as such: 7.0 is 7."""
+    if isinstance(count, tuple):
+        return tuple(_whole(each) for each in count)
+    return int(count) if count == int(count) else count
 
 
 COUNTS = Exercise(
@@ -1322,19 +1380,19 @@ COUNTS = Exercise(
             "shapes",
             1,
             "the shape of the scores is right, for the photograph and for other sizes",
-            _of("shape_of_scores", "first shape", "second shape"),
+            _told("shape_of_scores", "first shape", "second shape"),
         ),
         Claim(
             "bytes",
             1,
             "the bytes of the scores are right, for the photograph and for other sizes",
-            _of("bytes_of_scores", "first bytes", "second bytes"),
+            _told("bytes_of_scores", "first bytes", "second bytes"),
         ),
         Claim(
             "parameters",
             1,
             "the number of parameters is right, for any number of heads and any length",
-            _of("num_parameters", "first parameters", "second parameters"),
+            _told("num_parameters", "first parameters", "second parameters"),
         ),
     ),
     misconceptions=(
@@ -1367,7 +1425,7 @@ COUNTS = Exercise(
         ),
         Misconception(
             "no_heads",
-            "your shape has an axis too few: what is a score between, and in how many heads?",
+            "your shape has an axis too few: ask what a score stands between, and in how many heads",
             COUNTING,
             _counts(lambda batch, seq, d_model, num_heads: (batch, seq, seq)),
         ),
@@ -1576,7 +1634,7 @@ REPAIR = Exercise(
         ),
         Misconception(
             "view_only",
-            "you split with `view` alone: your heads hold pieces of different tokens",
+            "pieces of different tokens get mixed up, as when you split with `view` alone",
             SPLIT,
             _printed("view_only"),
         ),

@@ -50,7 +50,7 @@ COST = {
         "mask_added": {"masked", "nothing"},
         "score_zero": {"masked", "nothing"},
         "masked_after": {"shared"},
-        "no_maximum": {"context", "masked", "shared"},
+        "no_maximum": {"masked"},
         "nan_row": {"nothing", "gradients"},
         "uniform_row": {"nothing"},
         "nan_replaced": {"gradients"},

@@ -2883,26 +2883,46 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "scores = scores.masked_fill(~mask, -1e30) → scores = scores.masked_fill(~mask, - 1e+30)": "the same number",
     },
     "masks": {
-        "return words.unsqueeze(1).unsqueeze(1) → return words.unsqueeze(1).unsqueeze( 2)": "both new axes have length 1, in either order",
+        "return words.unsqueeze(1).unsqueeze(1) → return words.unsqueeze(1).unsqueeze( 2)": (
+            "both new axes have length 1, in either order"
+        ),
     },
     "bug_hunt": {
-        "generator = torch.Generator().manual_seed(0) → generator = torch.Generator().manual_seed( 1)": "other random numbers",
-        "generator = torch.Generator().manual_seed(0) → generator = torch.Generator().manual_seed( -1)": "other random numbers",
+        "generator = torch.Generator().manual_seed(0) → generator = torch.Generator().manual_seed( 1)": (
+            "other random numbers"
+        ),
+        "generator = torch.Generator().manual_seed(0) → generator = torch.Generator().manual_seed( -1)": (
+            "other random numbers"
+        ),
         "query = torch.randn(2, 3, 4, 7, generator=generator)"
         " → query = torch.randn( 1, 3, 4, 7, generator=generator)": "one example is broadcast beside two",
-        "key = torch.randn(2, 3, 5, 7, generator=generator) → key = torch.randn( 1, 3, 5, 7, generator=generator)": "one example is broadcast beside two",
+        "key = torch.randn(2, 3, 5, 7, generator=generator) → key = torch.randn( 1, 3, 5, 7, generator=generator)": (
+            "one example is broadcast beside two"
+        ),
         "value = torch.randn(2, 3, 5, 7, generator=generator)"
         " → value = torch.randn( 1, 3, 5, 7, generator=generator)": "one example is broadcast beside two",
-        "value = torch.randn(2, 3, 5, 7, generator=generator) → value = torch.randn(2, 3, 5, 8, generator=generator)": "the values may have a width of their own",
-        "value = torch.randn(2, 3, 5, 7, generator=generator) → value = torch.randn(2, 3, 5, 6, generator=generator)": "the values may have a width of their own",
+        "value = torch.randn(2, 3, 5, 7, generator=generator) → value = torch.randn(2, 3, 5, 8, generator=generator)": (
+            "the values may have a width of their own"
+        ),
+        "value = torch.randn(2, 3, 5, 7, generator=generator) → value = torch.randn(2, 3, 5, 6, generator=generator)": (
+            "the values may have a width of their own"
+        ),
         "torch.testing.assert_close(weights, right_weights, rtol=1e-4, atol=1e-5)"
-        " → torch.testing.assert_close(weights, right_weights, rtol= 1.0001, atol=1e-5)": "a wrong candidate's context is wrong too, and is compared closely",
+        " → torch.testing.assert_close(weights, right_weights, rtol= 1.0001, atol=1e-5)": (
+            "a wrong candidate's context is wrong too, and is compared closely"
+        ),
         "torch.testing.assert_close(weights, right_weights, rtol=1e-4, atol=1e-5)"
-        " → torch.testing.assert_close(weights, right_weights, rtol=1e-4, atol= 1.00001)": "a wrong candidate's context is wrong too, and is compared closely",
+        " → torch.testing.assert_close(weights, right_weights, rtol=1e-4, atol= 1.00001)": (
+            "a wrong candidate's context is wrong too, and is compared closely"
+        ),
         "torch.testing.assert_close(context, right_context, rtol=1e-4, atol=1e-5)"
-        " → torch.testing.assert_close(context, right_context, rtol= 1.0001, atol=1e-5)": "a wrong candidate's weights are wrong too, and are compared closely",
+        " → torch.testing.assert_close(context, right_context, rtol= 1.0001, atol=1e-5)": (
+            "a wrong candidate's weights are wrong too, and are compared closely"
+        ),
         "torch.testing.assert_close(context, right_context, rtol=1e-4, atol=1e-5)"
-        " → torch.testing.assert_close(context, right_context, rtol=1e-4, atol= 1.00001)": "a wrong candidate's weights are wrong too, and are compared closely",
+        " → torch.testing.assert_close(context, right_context, rtol=1e-4, atol= 1.00001)": (
+            "a wrong candidate's weights are wrong too, and are compared closely"
+        ),
         **{f"{HUNTING_MASK} → mask = torch.tensor({other}).repeat(2, 1)": "another mask" for other in OTHER_MASKS},
     },
 }
