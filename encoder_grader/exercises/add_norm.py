@@ -1,12 +1,13 @@
 """The exercises of chapter 4, Add & Norm."""
 
 import math
+from contextlib import suppress
 
 import torch
 from torch import Tensor, nn
 
 from encoder_grader.exercise import Claim, Exercise, Misconception
-from encoder_grader.judge import Answers
+from encoder_grader.judge import Answers, CannotJudge
 from encoder_grader.plan import Plan, Ref, pick
 from encoder_lib.add_norm import AddNorm, LayerNorm, layer_norm
 
@@ -21,6 +22,14 @@ def _agreement(one: Tensor, other: Tensor) -> float:
 def _spread(y: Tensor) -> Tensor:
     """The standard deviation of each vector, over its own entries."""
     return y.std(dim=-1, correction=0)
+
+
+def _part_of_eps(middle: Tensor, large: Tensor) -> Tensor:
+    """ε as a multiple of each vector's variance, told from its output and that of a multiple, whose ε is lost.
+
+    With s² = variance / (v + ε), 1/s² grows by ε / variance from the multiple to the vector, whatever v was taken for.
+    """
+    return _spread(middle) ** -2 - _spread(large) ** -2
 
 
 def _direction(y: Tensor) -> Tensor:
@@ -47,6 +56,30 @@ def _vectors(draw: torch.Generator, *shape: int) -> Tensor:
     return scales * torch.randn(shape, generator=draw) + means
 
 
+STEP = 3e-3
+# right answers are at most 2e-4 off, where they compute in float32; with mean and variance cut off it is 0.2 and more
+SLOPE_TOLERANCE = 4e-3
+
+
+def _plan_slopes(plan: Plan, draw: torch.Generator, name: str, start: Tensor, upstream: Tensor, call) -> None:
+    """The values a small step before and behind `start`, in some directions: what a gradient is held against."""
+    directions = [torch.randn(start.shape, generator=draw, dtype=torch.float64).to(start) for _ in range(4)]
+    plan.hidden[f"slopes of {name}"] = upstream.double(), [direction.double() for direction in directions]
+    for number, direction in enumerate(directions):
+        for sign in (-1, 1):
+            call(start + sign * STEP * direction, label=f"moved {name} {number} {sign}")
+
+
+def _slopes(a: Answers, name: str) -> float:
+    """1 where the gradient with respect to an input is the slope of the answer's values; −1 where they have none."""
+    upstream, directions = a.hidden[f"slopes of {name}"]
+    gradient = a[f"gradient of {name}"]
+    steps = [a[f"moved {name} {i} 1"] - a[f"moved {name} {i} -1"] for i in range(len(directions))]
+    slopes = torch.stack([(upstream * step).sum() / (2 * STEP) for step in steps])
+    along = torch.stack([(gradient * each).sum() for each in directions])
+    return _agreement(along, slopes) if slopes.any() else -1.0
+
+
 # --- 1. layer norm by its four steps ---------------------------------------------------------------------------------
 
 
@@ -62,42 +95,59 @@ def _layer_norm_challenge(seed: int) -> Plan:
         x = plan.tensor(f"{other}x", _vectors(draw, *shape))
         plan.call("layer_norm", x, ones, ones, label=f"{other}plain")
         plan.call("layer_norm", x, gamma, beta, label=f"{other}affine")
+    for other, shape in (("one_vector", (d_model,)), ("four_axes", (2, 1, seq, d_model))):
+        plan.call("layer_norm", plan.tensor(other, _vectors(draw, *shape)), ones, ones, label=other)
 
     # so small that ε outweighs the variance, whichever way that was computed
-    small = 1e-4 * torch.randn(2, seq, d_model, generator=draw)
+    small = 3e-5 * torch.randn(2, seq, d_model, generator=draw)
     small[1, 0] = 0  # as the vector of a padding is
     plan.call("layer_norm", plan.tensor("small_x", small), ones, ones, label="small")
-    coarse = 0.01 * torch.randn(2, seq, d_model, generator=draw)
+    middle = 3e-3 * _vectors(draw, 2, seq, d_model)  # the variance is about as large as ε
+    plan.call("layer_norm", plan.tensor("middle_x", middle), ones, ones, label="middle")
+    plan.call("layer_norm", plan.tensor("large_x", 1e4 * middle), ones, ones, label="large")
+    coarse = 0.003 * torch.randn(2, seq, d_model, generator=draw)
     plan.call("layer_norm", plan.tensor("coarse_x", coarse), ones, ones, 0.5, label="coarse")
 
-    start = _vectors(draw, 2, seq, d_model).double()
-    scale, shift = scale.double(), shift.double()
+    starts = {"x": _vectors(draw, 2, seq, d_model).double(), "gamma": scale.double(), "beta": shift.double()}
     upstream = torch.randn(2, seq, d_model, generator=draw).double()
-    x = plan.tensor("x_with_gradient", start, requires_grad=True)
-    gamma = plan.tensor("gamma_with_gradient", scale, requires_grad=True)
-    beta = plan.tensor("beta_with_gradient", shift, requires_grad=True)
-    y = plan.call("layer_norm", x, gamma, beta)
-    for name, of in (("x", x), ("gamma", gamma), ("beta", beta)):
-        plan.gradient(y, upstream, of, label=f"gradient of {name}")
-    # the same slopes once more, from small steps in some directions
-    plan.hidden |= {"upstream": upstream, "directions": []}
-    for number in range(4):
-        direction = torch.randn(2, seq, d_model, generator=draw).double()
-        plan.hidden["directions"].append(direction)
-        for sign in (-1, 1):
-            moved = plan.tensor(f"moved_x {number} {sign}", start + sign * STEP * direction)
-            plan.call("layer_norm", moved, scale, shift, label=f"moved {number} {sign}")
+    leaves = {name: plan.tensor(f"{name}_with_gradient", start, requires_grad=True) for name, start in starts.items()}
+    y = plan.call("layer_norm", *leaves.values())
+    for name, start in starts.items():
+        plan.gradient(y, upstream, leaves[name], label=f"gradient of {name}")
+
+        def moved(there: Tensor, label: str, name: str = name) -> None:
+            plan.call("layer_norm", *(starts | {name: there}).values(), label=label)
+
+        _plan_slopes(plan, draw, name, start, upstream, moved)
     return plan
 
 
-STEP = 1e-3
+def _centred(a: Answers) -> tuple:
+    outputs = [a["plain"], a["other_plain"], a["four_axes"]]
+    error = a.raises("one_vector")
+    if error is None:
+        outputs.append(a["one_vector"])
+    else:  # judged beside the others, which may tell what is wrong
+        outputs.append(torch.zeros_like(a["plain"][0, 0]))
+    return *(_unshifted(y) for y in outputs), error
 
 
-def _through_x(a: Answers) -> float:
-    """Whether the gradient with respect to x is the slope that the answer's own values have."""
-    gradient, upstream, directions = a["gradient of x"], a.hidden["upstream"], a.hidden["directions"]
-    slopes = [(upstream * (a[f"moved {i} 1"] - a[f"moved {i} -1"])).sum() / (2 * STEP) for i in range(len(directions))]
-    return _agreement(torch.stack([(gradient * each).sum() for each in directions]), torch.stack(slopes))
+def _centred_in_words(got: tuple) -> str:
+    if got[-1] is not None:
+        return f"for an x that is one vector, of shape (d_model,), your code raises {got[-1]}"
+    return "with γ and β all ones, your vectors do not point where those of x do once their own mean is taken away"
+
+
+def _reached(a: Answers) -> tuple:
+    """Whether a gradient reaches γ and β, and whether it is right there."""
+    names = "gamma", "beta"
+    return *(a[f"gradient of {name}"].any().item() for name in names), *(_slopes(a, name) for name in names)
+
+
+def _reached_in_words(got: tuple) -> str:
+    if not (got[0] and got[1]):
+        return f"no gradient reaches {'β' if got[0] else 'γ' if got[1] else 'either of them'}"
+    return f"the gradient that reaches {'β' if got[2] > 0.99 else 'γ'} is not the slope of your own values"
 
 
 def _normed(
@@ -146,7 +196,8 @@ LAYER_NORM = Exercise(
             "centred",
             1,
             "each vector is centred by its own mean, whatever axes stand before the last",
-            lambda a: (_unshifted(a["plain"]), _unshifted(a["other_plain"])),
+            _centred,
+            reason=_centred_in_words,
             picture=lambda a: a["plain"][0],
         ),
         Claim(
@@ -160,9 +211,12 @@ LAYER_NORM = Exercise(
             "eps",
             1,
             "ε stands inside the root, and is 1e-5 unless another is given; a vector of zeros gives no NaN",
-            lambda a: (_spread(a["small"]), _spread(a["coarse"])),
+            lambda a: (_spread(a["small"]), _spread(a["coarse"]), _part_of_eps(a["middle"], a["large"])),
             tolerance=1e-3,
-            reason=lambda got: f"vectors of size 1e-4 come out with standard deviations of {_range(got[0])}",
+            reason=lambda got: (
+                f"entries of size 3e-5 come out with standard deviations of {_range(got[0])}, and those of size 3e-3 "
+                "do not fit to them either way"
+            ),
         ),
         Claim(
             "affine",
@@ -176,16 +230,17 @@ LAYER_NORM = Exercise(
             "gradient_of_x",
             1,
             "the gradient with respect to x counts that mean and variance depend on x too",
-            _through_x,
-            tolerance=1e-2,
+            lambda a: _slopes(a, "x"),
+            tolerance=SLOPE_TOLERANCE,
             reason=lambda _: "the gradient that reaches x is not the slope of your own values",
         ),
         Claim(
             "gradient_of_gamma",
             1,
             "gradients reach γ and β",
-            lambda a: (a["gradient of gamma"].any().item(), a["gradient of beta"].any().item()),
-            reason=lambda got: f"no gradient reaches {'β' if got[0] else 'γ' if got[1] else 'either of them'}",
+            _reached,
+            tolerance=SLOPE_TOLERANCE,
+            reason=_reached_in_words,
         ),
     ),
     misconceptions=(
@@ -195,6 +250,12 @@ LAYER_NORM = Exercise(
             "you leave the mean out altogether, as RMSNorm does",
             "“Questions” in chapter 4",
             _norm(centred=False, about_mean=False),
+        ),
+        Misconception(
+            "about_zero",
+            "your variance is the mean square of x: take the mean from x before you square",
+            STEP_2,
+            _norm(about_mean=False),
         ),
         Misconception(
             "unbiased",
@@ -215,6 +276,13 @@ LAYER_NORM = Exercise(
             _norm(root=lambda variance, eps: torch.sqrt(torch.sqrt(variance) + eps)),
         ),
         Misconception(
+            "std_plus_eps",
+            "you divide by `std` + ε: unless told otherwise it divides the squares by d_model − 1, and ε belongs "
+            "under the root",
+            WHERE_EPS,
+            _norm(correction=1, root=lambda variance, eps: torch.sqrt(variance) + eps),
+        ),
+        Misconception(
             "eps_outside",
             "you add ε to the standard deviation, outside the root",
             WHERE_EPS,
@@ -232,6 +300,19 @@ LAYER_NORM = Exercise(
             "you average over the positions of a sentence: layer norm averages over the entries of one vector",
             AXES_SECTION,
             _norm(over=lambda x: (-2,)),
+        ),
+        Misconception(
+            "second_axis",
+            "you name the axis 1: on which axis the entries of a vector lie depends on how many there are, so count "
+            "from the end",
+            AXES_SECTION,
+            _norm(over=lambda x: (1,)),
+        ),
+        Misconception(
+            "third_axis",
+            "you name the axis 2: the entries of a vector lie there only if x has three axes, so count from the end",
+            STEP_1,
+            _norm(over=lambda x: (2,)),
         ),
         Misconception(
             "over_the_batch",
@@ -265,6 +346,12 @@ LAYER_NORM = Exercise(
             "your γ is cut off from autograd: it would never learn",
             STEP_4,
             _norm(affine=lambda z, gamma, beta: gamma.detach() * z + beta),
+        ),
+        Misconception(
+            "beta_cut",
+            "your β is cut off from autograd: it would never learn",
+            STEP_4,
+            _norm(affine=lambda z, gamma, beta: gamma * z + beta.detach()),
         ),
         Misconception("no_gamma", "you left out γ", STEP_4, _norm(affine=lambda z, gamma, beta: z + beta)),
         Misconception("no_beta", "you left out β", STEP_4, _norm(affine=lambda z, gamma, beta: gamma * z)),
@@ -305,7 +392,11 @@ def _module_challenge(seed: int) -> Plan:
     plan.call(made(gamma, beta), x, label="affine")
 
     plan.attribute(plain, "eps", label="eps")
-    plan.call(made(ones, ones, eps=1e-5), x, label="usual eps")
+    usual = made(ones, ones, eps=1e-5)
+    plan.call(usual, x, label="usual eps")
+    middle = 3e-3 * vectors  # as in the challenge of layer_norm
+    plan.call(usual, plan.tensor("middle_x", middle), label="middle")
+    plan.call(usual, plan.tensor("large_x", 1e4 * middle), label="large")
     large = made(ones, ones, eps=100.0)
     plan.attribute(large, "eps", label="large eps")
     plan.call(large, x, label="large eps output")
@@ -314,35 +405,89 @@ def _module_challenge(seed: int) -> Plan:
     changed[1:] = _vectors(draw, 2, seq, d_model)
     plan.call(plain, plan.tensor("x_beside_others", changed), label="beside others")
     plan.call(plain, plan.tensor("first_sentence", vectors[0]), label="one sentence")
+    plan.call(plain, plan.tensor("batch_of_one", vectors[:1]), label="batch of one")
+    plan.call(plain, plan.tensor("first_words", vectors[:, :1]), label="one word each")
     plan.train(plain, False)
     plan.call(plain, x, label="in evaluation")
 
     plan.call(fresh, plan.tensor("wide_x", torch.randn(2, seq, d_model + 2, generator=draw)), label="wide")
     plan.call(fresh, plan.tensor("narrow_x", torch.randn(2, seq, 1, generator=draw)), label="narrow")
     plan.call(fresh, plan.tensor("fitting_x", torch.randn(2, 1, d_model, generator=draw)), label="fits")
+
+    # what layer_norm gives for the same: the right one, and the learner's own
+    upstream = torch.randn(vectors.shape, generator=draw)
+    leaf = plan.tensor("x_with_gradient", vectors, requires_grad=True)
+    plan.gradient(plan.call(usual, leaf), upstream, leaf, label="gradient of x")
+    plan.gradient(plan.call("layer_norm", leaf, ones, ones), upstream, leaf, label="own gradient of x")
+    plan.call("layer_norm", x, ones, ones, label="own usual eps")
+    start = vectors.clone().requires_grad_()
+    right = layer_norm(start, ones, ones)
+    (gradient,) = torch.autograd.grad(right, start, upstream)
+    plan.hidden["right"] = {"usual eps": right.detach().double(), "gradient of x": gradient.double()}
     return plan
+
+
+def _as_the_function(a: Answers, label: str) -> tuple[Tensor, bool]:
+    """What the module gives, and whether layer_norm gives the same: the right one, or the learner's own.
+
+    The learner's own may be wrong, which costs in its own exercise; so what equals it counts as right here.
+    """
+    found, right = a[label], a.hidden["right"][label]
+    same = _agreement(found, right) > 0.999
+    if not same:
+        with suppress(CannotJudge):
+            same = _agreement(found, a[f"own {label}"]) > 0.999
+    return (right if same else found), same
+
+
+def _scaled_and_shifted(a: Answers) -> tuple:
+    line = _line(a["affine"], a["plain"])
+    return line, *_as_the_function(a, "usual eps"), *_as_the_function(a, "gradient of x")
+
+
+def _scaled_in_words(got: tuple) -> str:
+    _, _, values, _, gradient = got
+    if not values:
+        return "with `gamma` and `beta` all ones, your output is not what layer norm gives for them"
+    if not gradient:
+        return "the values are right, but not the gradient that reaches x"
+    return "against the output with ones and zeros, yours does not lie on the line of `gamma` and `beta`"
 
 
 def _eps_used(a: Answers) -> tuple:
     usual, given, large = _spread(a["plain"]), _spread(a["usual eps"]), _spread(a["large eps output"])
     same = torch.allclose(usual, given, rtol=1e-3)
-    return a["eps"], a["large eps"], same and bool((large < 0.9 * usual).all())
+    used = same and bool((large < 0.9 * usual).all())
+    return a["eps"], a["large eps"], used, _part_of_eps(a["middle"], a["large"])
 
 
 def _eps_in_words(got: tuple) -> str:
     if got[0] != 1e-5 or got[1] != 100.0:
         return f"with the default, `eps` is {got[0]}; with `eps=100.0`, it is {got[1]}"
-    return "your outputs do not depend on `eps` as they should"
+    if not got[2]:
+        return "your outputs do not depend on `eps` as they should"
+    return "for entries of size 3e-3, where `eps` counts, your outputs do not come of an `eps` that stands in the root"
 
 
 def _alone(a: Answers) -> tuple:
-    alike = a["plain"], a["one sentence"], a["beside others"], a["in evaluation"]
-    whole, sentence, beside, evaluated = alike
-    return _agreement(sentence, whole[0]), _agreement(beside[0], whole[0]), _agreement(evaluated, whole)
+    whole = a["plain"]
+    return (
+        _agreement(a["one sentence"], whole[0]),
+        _agreement(a["batch of one"], whole[:1]),
+        _agreement(a["one word each"], whole[:, :1]),
+        _agreement(a["beside others"][0], whole[0]),
+        _agreement(a["in evaluation"], whole),
+    )
 
 
 def _alone_in_words(got: tuple) -> str:
-    cases = "a sentence without a batch axis", "a sentence beside others", "the same batch in evaluation mode"
+    cases = (
+        "a sentence without a batch axis",
+        "a batch of one sentence",
+        "a batch of sentences of one word",
+        "a sentence beside others",
+        "the same batch in evaluation mode",
+    )
     off = [case for case, each in zip(cases, got, strict=True) if not each > 1 - 1e-4]
     return f"{off[0]} comes out otherwise than the batch"
 
@@ -429,7 +574,7 @@ LAYER_NORM_MODULE = Exercise(
     name="add_norm.layer_norm_module",
     title="The module LayerNorm",
     challenge=_module_challenge,
-    reference={"LayerNorm": LayerNorm},
+    reference={"LayerNorm": LayerNorm, "layer_norm": layer_norm},
     forbidden=NORM_BUILT_INS,
     claims=(
         Claim(
@@ -452,17 +597,16 @@ LAYER_NORM_MODULE = Exercise(
             "affine",
             1,
             "the output is `gamma` times the standardised vector, plus `beta`",
-            lambda a: _line(a["affine"], a["plain"]),
+            _scaled_and_shifted,
             tolerance=1e-3,
-            reason=lambda _: (
-                "against the output with ones and zeros, yours does not lie on the line of `gamma` and `beta`"
-            ),
+            reason=_scaled_in_words,
         ),
         Claim(
             "eps",
             1,
             "`eps` is kept and used, and is 1e-5 unless another is given",
             _eps_used,
+            tolerance=1e-3,
             reason=_eps_in_words,
         ),
         Claim(
@@ -495,7 +639,10 @@ LAYER_NORM_MODULE = Exercise(
             _module(shape=(1,)),
         ),
         Misconception(
-            "buffers", "`gamma` and `beta` do not learn: make them nn.Parameter", STEP_4, _module(kind="buffer")
+            "buffers",
+            "`gamma` and `beta` do not learn: make each an nn.Parameter that asks for a gradient",
+            STEP_4,
+            _module(kind="buffer"),
         ),
         Misconception(
             "plain_tensors",
@@ -508,6 +655,12 @@ LAYER_NORM_MODULE = Exercise(
             "`gamma` and `beta` have changed places",
             STEP_4,
             _module(function=_norm(affine=lambda z, gamma, beta: beta * z + gamma)["layer_norm"]),
+        ),
+        Misconception(
+            "no_affine",
+            "neither `gamma` nor `beta` has a part in your output",
+            STEP_4,
+            _module(function=_norm(affine=lambda z, gamma, beta: z)["layer_norm"]),
         ),
         Misconception(
             "no_beta",
@@ -573,7 +726,12 @@ def _axes_challenge(seed: int) -> Plan:
     offsets = 2 * torch.randn(d_model, generator=draw)  # features that differ, so that axes show
     full = _vectors(draw, 2, seq, d_model) + offsets
     everywhere = torch.ones(2, seq, dtype=torch.bool)
-    plan.call("batch_norm", plan.tensor("x", full), plan.tensor("mask", everywhere), label="full")
+    all_words = plan.tensor("mask", everywhere)
+    plan.call("batch_norm", plan.tensor("x", full), all_words, label="full")
+    small = 1e-3 * torch.randn(full.shape, generator=draw)  # of which ε outweighs the variance
+    small[..., 0] = 0
+    plan.call("batch_norm", plan.tensor("small_x", small), all_words, label="small")
+    plan.call("batch_norm", plan.tensor("coarse_x", 0.1 * full), all_words, eps=0.5, label="coarse")
 
     lengths = torch.tensor([seq, seq - 2, seq - 3])
     mask = torch.arange(seq) < lengths[:, None]  # (3, seq)
@@ -584,7 +742,7 @@ def _axes_challenge(seed: int) -> Plan:
     plan.call("batch_norm", plan.tensor("packed_x", packed), mask[mask][None], label="packed")
     plan.hidden["mask"] = mask
 
-    for label, sentence, place in (("token", 1, pick(draw, 0, seq - 3)), ("padding", 2, pick(draw, seq - 3, seq - 1))):
+    for label, sentence, place in (("token", 1, pick(draw, 2, seq - 3)), ("padding", 2, pick(draw, seq - 3, seq - 1))):
         for kind in ("layer", "batch"):
             for training in (True, False):
                 plan.call("affected", kind, training, padded_mask, sentence, place, label=f"{label} {kind} {training}")
@@ -600,7 +758,16 @@ def _affected(kind: str, *modes: bool):
     return lambda a: tuple(a[f"{place} {kind} {training}"] for training in modes for place in ("token", "padding"))
 
 
-def _batch_normed(*, over=None, correction=0, counted=None, zeroed=True, summed_all=False):
+def _batch_normed(
+    *,
+    squared=None,
+    over=None,
+    correction=0,
+    counted=None,
+    zeroed=True,
+    summed_all=False,
+    root=lambda variance, eps: torch.sqrt(variance + eps),
+):
     """A batch_norm with a mistake: other axes, padding counted, padding not set to zero."""
 
     def norm(x, mask, eps=1e-5):
@@ -611,8 +778,10 @@ def _batch_normed(*, over=None, correction=0, counted=None, zeroed=True, summed_
         if summed_all:
             count = torch.full_like(count, x[..., 0].numel())
         mean = (x * weights).sum(axes, keepdim=True) / count
+        if squared == "padding":  # which is zero by then
+            x, weights = x * weights, torch.ones_like(weights)
         variance = ((x - mean).square() * weights).sum(axes, keepdim=True) / (count - correction)
-        y = (x - mean) / torch.sqrt(variance + eps)
+        y = (x - mean) / root(variance, eps)
         return y.masked_fill(~mask.unsqueeze(-1), 0) if zeroed else y
 
     return {"batch_norm": norm}
@@ -677,7 +846,7 @@ NORM_AXES = Exercise(
             "standardised",
             1,
             "without padding, `batch_norm` standardises each feature over batch and positions",
-            lambda a: a["full"],
+            lambda a: (a["full"], a["small"], a["coarse"]),
             picture=lambda a: a["full"][0],
         ),
         Claim(
@@ -748,10 +917,34 @@ NORM_AXES = Exercise(
             _batch_normed(correction=1),
         ),
         Misconception(
+            "no_eps",
+            "there is no ε in the root of your `batch_norm`",
+            WHERE_EPS,
+            _batch_normed(root=lambda variance, eps: torch.sqrt(variance)),
+        ),
+        Misconception(
+            "eps_outside",
+            "your `batch_norm` adds ε to the standard deviation, outside the root",
+            WHERE_EPS,
+            _batch_normed(root=lambda variance, eps: torch.sqrt(variance) + eps),
+        ),
+        Misconception(
+            "eps_fixed",
+            "the ε of your `batch_norm` is always 1e-5, whatever the argument says",
+            WHERE_EPS,
+            _batch_normed(root=lambda variance, eps: torch.sqrt(variance + 1e-5)),
+        ),
+        Misconception(
             "padding_averaged",
             "padding takes part in your mean and your variance",
             AXES_SECTION,
             _batch_normed(counted="all"),
+        ),
+        Misconception(
+            "padding_squared",
+            "you left padding out of the mean, but not out of the squares for the variance",
+            AXES_SECTION,
+            _batch_normed(squared="padding"),
         ),
         Misconception(
             "divided_by_all",
@@ -801,7 +994,8 @@ NORM_AXES = Exercise(
 # --- 4. Add & Norm ---------------------------------------------------------------------------------------------------
 
 LOW, HIGH, OUTPUT = 0.0, 10.0, 1.0  # entries of x, and of what a sub-layer adds everywhere
-PROBABILITY = 0.25
+PROBABILITY, USUAL_PROBABILITY = 0.25, 0.1
+KINDS = {"post": False, "pre": True}  # → norm_first
 
 
 def _add_norm_challenge(seed: int) -> Plan:
@@ -809,41 +1003,99 @@ def _add_norm_challenge(seed: int) -> Plan:
     plan = Plan()
     d_model, seq = pick(draw, 11, 17), pick(draw, 3, 6)
     sublayer = plan.linear("sublayer", torch.randn(d_model, d_model, generator=draw) / math.sqrt(d_model))
-    x = plan.tensor("x", _vectors(draw, 2, seq, d_model))
-    plan.hidden["x"] = plan.tensors["x"].double()
+    vectors = _vectors(draw, 2, seq, d_model)
+    x = plan.tensor("x", vectors)
+    plan.hidden["x"] = vectors.double()
     narrow = plan.linear("narrow_sublayer", torch.randn(1, d_model, generator=draw))
-    for kind, norm_first in (("post", False), ("pre", True)):
+    pooling = plan.attribute(plan.tensor("averages", torch.full((1, seq), 1 / seq)), "matmul")  # (batch, 1, d_model)
+    for kind, norm_first in KINDS.items():
         add_norm = plan.call("AddNorm", d_model, dropout=0.0, norm_first=norm_first)
         plan.call(add_norm, x, sublayer, label=kind)
         plan.call(add_norm, x, narrow, label=f"{kind} narrow")
+        plan.call(add_norm, x, pooling, label=f"{kind} pooling")
+
+        leaf = plan.tensor(f"{kind}_x_with_gradient", vectors, requires_grad=True)
+        upstream = torch.randn(vectors.shape, generator=draw)
+        plan.gradient(plan.call(add_norm, leaf, sublayer), upstream, leaf, label=f"gradient of {kind}")
+
+        def moved(there: Tensor, label: str, add_norm: Ref = add_norm) -> None:
+            plan.call(add_norm, there, sublayer, label=label)
+
+        _plan_slopes(plan, draw, kind, vectors, upstream, moved)
+    plan.call(plan.call("AddNorm", d_model, dropout=0.0), x, sublayer, label="usual order")
 
     # whatever its input is, this sub-layer gives the same everywhere: so the few values that come out tell where
     # the dropout fell
-    width = 2 * pick(draw, 25, 30)
+    width = 2 * pick(draw, 50, 60)
     constant = plan.linear("constant_sublayer", torch.zeros(width, width), torch.full((width,), OUTPUT))
-    levels = torch.where(torch.rand(4, 16, width, generator=draw) < 0.5, LOW, HIGH)
+    levels = torch.where(torch.rand(8, 16, width, generator=draw) < 0.5, LOW, HIGH)
     two_levels = plan.tensor("two_level_x", levels)
-    for kind, norm_first in (("post", False), ("pre", True)):
+    plan.hidden["low"] = levels == LOW
+    for kind, norm_first in KINDS.items():
         add_norm = plan.call("AddNorm", width, dropout=PROBABILITY, norm_first=norm_first)
         plan.seed(seed)
         plan.call(add_norm, two_levels, constant, label=f"{kind} training")
         plan.train(add_norm, False)
         plan.call(add_norm, two_levels, constant, label=f"{kind} evaluation")
+    plan.call(plan.call("AddNorm", width), two_levels, constant, label="usual training")
     return plan
 
 
-def _levels(a: Answers, kind: str) -> Tensor:
-    """How the values of two levels spread, in training, then in evaluation; and the share of the lowest.
+def _slope_is_own(a: Answers, kind: str) -> bool:
+    return _slopes(a, kind) > 0.99
 
-    Each vector's values are moved to 0 … 1, which undoes a norm; the histogram has 40 bins.
-    """
-    found = []
-    for mode in ("training", "evaluation"):
-        y = a[f"{kind} {mode}"]
-        low, high = y.amin(-1, keepdim=True), y.amax(-1, keepdim=True)
-        places = (y - low) / (high - low)  # NaN where all are equal
-        found.append(torch.histc(places.nan_to_num(nan=-1), bins=40, min=0, max=1) / y.numel())
-    return torch.stack(found)
+
+def _places(a: Answers, label: str) -> Tensor:
+    """Each vector's values moved to 0 … 1, which undoes a norm; NaN where all are equal."""
+    y = a[label]
+    low, high = y.amin(-1, keepdim=True), y.amax(-1, keepdim=True)
+    return (y - low) / (high - low)
+
+
+def _levels(a: Answers, label: str) -> Tensor:
+    """Which places between a vector's lowest and highest value are taken: 40 of them, True where there are many."""
+    places = _places(a, label)
+    return torch.histc(places.nan_to_num(nan=-1), bins=40, min=0, max=1) > 0.01 * places.numel()
+
+
+def _dropped(a: Answers, label: str, probability: float) -> Tensor:
+    """Which entries of the sub-layer's output were dropped, if nothing else was: those nearer to the lower level."""
+    kept = OUTPUT / (1 - probability)
+    between = torch.where(a.hidden["low"], kept / 2, HIGH - LOW + kept / 2) / (HIGH - LOW + kept)
+    return _places(a, label) < between
+
+
+def _often(dropped: Tensor, probability: float) -> bool:
+    """Whether so many were dropped; a right answer is six standard deviations away from being refused."""
+    deviation = math.sqrt(probability * (1 - probability) / dropped.numel())
+    return abs(dropped.double().mean().item() - probability) < 6 * deviation
+
+
+def _singly(dropped: Tensor) -> bool:
+    """Whether each entry was dropped or kept by itself: not all of a vector, nor the same ones in all of them."""
+    return not any(torch.equal(dropped, dropped.roll(1, axis)) for axis in range(dropped.dim()))
+
+
+def _dropout(a: Answers, kind: str) -> tuple:
+    dropped = _dropped(a, f"{kind} training", PROBABILITY)
+    levels = torch.stack([_levels(a, f"{kind} {mode}") for mode in ("training", "evaluation")])
+    if kind == "pre":
+        return levels, _often(dropped, PROBABILITY), _singly(dropped)
+    usual = _often(_dropped(a, "usual training", USUAL_PROBABILITY), USUAL_PROBABILITY)
+    return levels, _often(dropped, PROBABILITY), _singly(dropped), usual
+
+
+def _dropout_in_words(got: tuple) -> str:
+    levels, often, singly, *usual = got
+    if levels[1].sum() > 2:
+        return "in evaluation yours drops something"
+    if levels[0].sum() == 4 and not often:
+        return "in training yours drops another share than `dropout` of the entries"
+    if often and not singly:
+        return "in training yours drops whole vectors, or the same entries of all: each entry is dropped by itself"
+    if often and usual == [False]:
+        return "unless `dropout` is given, yours drops another share than the exercise states"
+    return "in training yours is not what comes of dropping entries of the sub-layer's output, before the sum"
 
 
 def _dropout_claim(kind: str, says: str) -> Claim:
@@ -851,14 +1103,47 @@ def _dropout_claim(kind: str, says: str) -> Claim:
         f"{kind}_dropout",
         1,
         f"{says}, dropout falls on the sub-layer's output, before the sum, and only in training",
-        lambda a: _levels(a, kind),
-        tolerance=0.12,
-        reason=lambda got: (
-            "in evaluation yours drops something"
-            if (got[1] > 0).sum() > 2
-            else "in training yours is not what comes of dropping entries of the sub-layer's output, before the sum"
-        ),
+        lambda a: _dropout(a, kind),
+        reason=_dropout_in_words,
     )
+
+
+def _post(a: Answers) -> tuple:
+    normalised = bool((_spread(a["post"]) - 1).abs().max() < 0.1)
+    return _direction(a["post"]), normalised, _direction(a["usual order"]), _slope_is_own(a, "post")
+
+
+def _post_in_words(got: tuple) -> str:
+    direction, normalised, usual, slope = got
+    if not normalised:
+        return "your output is not normalised"
+    if not slope:
+        return "the gradient that reaches x is not the slope of your own values: something is cut off from autograd"
+    if not torch.allclose(direction, usual, atol=1e-4):
+        return "unless `norm_first` is given, your output is not the one with `norm_first=False`"
+    return "your output does not point where the norm of x + sublayer(x) does"
+
+
+def _pre_in_words(got: tuple) -> str:
+    if not got[1]:
+        return "the gradient that reaches x is not the slope of your own values: something is cut off from autograd"
+    return "what your output adds to x is not what the sub-layer makes of the norm of x"
+
+
+def _refused(a: Answers) -> tuple:
+    """The errors that a fitting sub-layer (none) and some that change the shape raise."""
+    return tuple(a.raises(f"{kind}{shape}") for shape in ("", " narrow", " pooling") for kind in KINDS)
+
+
+def _refused_in_words(got: tuple) -> str:
+    if got[0] or got[1]:
+        return f"your code raises {got[0] or got[1]} for a sub-layer that keeps the shape"
+    shapes = "(batch, seq, 1)", "(batch, 1, d_model)"
+    for shape, errors in zip(shapes, (got[2:4], got[4:6]), strict=True):
+        if set(errors) != {"ValueError"}:
+            found = " and ".join(sorted({each or "no error" for each in errors}))
+            return f"for a sub-layer that gives the shape {shape}, your code raises {found}"
+    raise AssertionError("no error is amiss")
 
 
 class _AddNorm(nn.Module):
@@ -900,19 +1185,15 @@ ADD_NORM = Exercise(
             "post",
             1,
             "with `norm_first=False` the output is the norm of x + sublayer(x)",
-            lambda a: (_direction(a["post"]), bool((_spread(a["post"]) - 1).abs().max() < 0.1)),
-            reason=lambda got: (
-                "your output does not point where the norm of x + sublayer(x) does"
-                if got[1]
-                else "your output is not normalised"
-            ),
+            _post,
+            reason=_post_in_words,
         ),
         Claim(
             "pre",
             1,
             "with `norm_first=True` it is x, as it came, + sublayer(the norm of x)",
-            lambda a: _direction(a["pre"] - a.hidden["x"]),
-            reason=lambda _: "what your output adds to x is not what the sub-layer makes of the norm of x",
+            lambda a: (_direction(a["pre"] - a.hidden["x"]), _slope_is_own(a, "pre")),
+            reason=_pre_in_words,
         ),
         _dropout_claim("post", "post-norm"),
         _dropout_claim("pre", "pre-norm"),
@@ -920,12 +1201,8 @@ ADD_NORM = Exercise(
             "shape_checked",
             1,
             "a sub-layer that changes the shape raises a ValueError",
-            lambda a: tuple(a.raises(label) for label in ("post", "post narrow", "pre", "pre narrow")),
-            reason=lambda got: (
-                f"your code raises {got[0] or got[2]} for a sub-layer that keeps the shape"
-                if got[0] or got[2]
-                else f"your code raises {' and '.join(sorted({each or 'no error' for each in (got[1], got[3])}))}"
-            ),
+            _refused,
+            reason=_refused_in_words,
         ),
     ),
     misconceptions=(
@@ -972,6 +1249,12 @@ ADD_NORM = Exercise(
             _add_norm(pre=lambda x, f, norm, drop: drop(f(norm(x)))),
         ),
         Misconception(
+            "pre_output_normalised",
+            "your pre-norm normalises what comes out of the sub-layer, not what goes in",
+            POST_PRE,
+            _add_norm(pre=lambda x, f, norm, drop: x + drop(norm(f(x)))),
+        ),
+        Misconception(
             "pre_and_post",
             "your pre-norm normalises the sum as well",
             POST_PRE,
@@ -979,7 +1262,7 @@ ADD_NORM = Exercise(
         ),
         Misconception(
             "no_dropout",
-            "no dropout falls on your sub-layer's output",
+            "no dropout falls on the single entries of your sub-layer's output",
             DROPOUT_SECTION,
             _add_norm(post=lambda x, f, norm, drop: norm(x + f(x)), pre=lambda x, f, norm, drop: x + f(norm(x))),
         ),
@@ -1043,9 +1326,9 @@ def _depth_challenge(seed: int) -> Plan:
     plan = Plan()
     plan.name("num_paths", label="num_paths")
     plan.name("paths_through_two", label="paths_through_two")
-    for label, low, high in (("small", 0.05, 0.3), ("minus", -0.9, -0.6), ("below", -1.5, -1.2)):
+    for label, low, high, few in (("small", 0.2, 0.4, 1), ("minus", -0.9, -0.6, 2), ("below", -1.5, -1.2, 2)):
         slope = round(low + (high - low) * torch.rand((), generator=draw).item(), 3)
-        prediction = plan.call("predict", slope, 2 * pick(draw, 2, 4) + 1)
+        prediction = plan.call("predict", slope, 2 * pick(draw, few, 2 * few) + 1)
         for index, kind in enumerate(("with", "without")):
             plan.item(prediction, index, label=f"{label} {kind}")
     for label, num_layers in (("few", pick(draw, 3, 5)), ("all", 24)):
@@ -1054,6 +1337,13 @@ def _depth_challenge(seed: int) -> Plan:
             plan.linear(f"{label} layer {i}", torch.randn(d_model, d_model, generator=draw) / math.sqrt(d_model))
             for i in range(num_layers)
         ]
+        if label == "few":  # between them layers that are not linear, and not modules: the larger of x and a level
+            bends = [plan.tensor(f"level {i}", torch.randn(d_model, generator=draw)) for i in range(num_layers)]
+            layers = [
+                part
+                for layer, level in zip(layers, bends, strict=True)
+                for part in (layer, plan.attribute(level, "maximum"))
+            ]
         x = plan.tensor(f"{label}_x", torch.randn(2, seq, d_model, generator=draw))
         upstream = plan.tensor(f"{label}_upstream", torch.randn(2, seq, d_model, generator=draw))
         measured = plan.call("first_gradients", layers, x, upstream)

@@ -112,6 +112,12 @@ def layer_norm(x, gamma, beta, eps=1e-5):
     variance = second - first ** 2
     return (gamma * (wide - first) * torch.exp(-0.5 * torch.log(variance + eps)) + beta).to(x.dtype)
 """,
+    "float32, whatever comes": """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    x, gamma, beta = (each.float() for each in (x, gamma, beta))
+    length = (x.shape[-1] * eps + (x - x.mean(-1, keepdim=True)).norm(dim=-1, keepdim=True) ** 2) ** 0.5
+    return torch.lerp(beta, beta + gamma, (x - x.mean(-1, keepdim=True)) * x.shape[-1] ** 0.5 / length)
+""",
     "a decorator for scale and shift, golfed": """
 affine = lambda norm: lambda x, gamma, beta, eps=1e-5: norm(x, eps) * gamma + beta
 
@@ -1094,6 +1100,930 @@ def first_gradients(layers, x, upstream):
 """,
 }
 
+# --- wrong -----------------------------------------------------------------------------------------------------------
+
+LAYER_NORM_WRONG = {
+    "the median for the mean": (
+        "",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    middle = x.median(-1, keepdim=True).values
+    variance = (x - middle).square().mean(-1, keepdim=True)
+    return gamma * (x - middle) / torch.sqrt(variance + eps) + beta
+""",
+    ),
+    "the mean distance for the deviation": (
+        "",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    centred = x - x.mean(-1, keepdim=True)
+    return gamma * centred / (centred.abs().mean(-1, keepdim=True) + eps) + beta
+""",
+    ),
+    "between the lowest and the highest": (
+        "",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    low, high = x.amin(-1, keepdim=True), x.amax(-1, keepdim=True)
+    return gamma * (x - low) / (high - low + eps) + beta
+""",
+    ),
+    "right for three axes only": (
+        "centred variance affine",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    batch, seq, d_model = x.shape
+    mean = x.mean(2).view(batch, seq, 1)
+    variance = x.var(2, correction=0).view(batch, seq, 1)
+    return gamma * (x - mean) / torch.sqrt(variance + eps) + beta
+""",
+    ),
+    "not for a vector alone": (
+        "centred",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    columns = x.transpose(-1, -2)
+    columns = columns - columns.mean(-2, keepdim=True)
+    columns = columns / torch.sqrt(columns.square().mean(-2, keepdim=True) + eps)
+    return gamma * columns.transpose(-1, -2) + beta
+""",
+    ),
+    "axes of length 1 squeezed away": (
+        "centred",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    x = x.squeeze()
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return gamma * (x - mean) / torch.sqrt(variance + eps) + beta
+""",
+    ),
+    "another default for eps": (
+        "eps",
+        """
+def layer_norm(x, gamma, beta, eps=1e-6):
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return gamma * (x - mean) / torch.sqrt(variance + eps) + beta
+""",
+    ),
+    "eps squared": (
+        "eps",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return gamma * (x - mean) / torch.sqrt(variance + eps ** 2) + beta
+""",
+    ),
+    "eps as a lower bound": (
+        "eps",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return gamma * (x - mean) / variance.clamp(min=eps).sqrt() + beta
+""",
+    ),
+    "standardised twice": (
+        "eps",
+        """
+def standardise(x, eps):
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return (x - mean) / torch.sqrt(variance + eps)
+
+def layer_norm(x, gamma, beta, eps=1e-5):
+    return gamma * standardise(standardise(x, eps), eps) + beta
+""",
+    ),
+    "the mean minus x": (
+        "centred",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    mean = x.mean(-1, keepdim=True)
+    return gamma * (mean - x) / torch.sqrt((mean - x).square().mean(-1, keepdim=True) + eps) + beta
+""",
+    ),
+    "scaled and shifted before it is standardised": (
+        "affine",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    x = gamma * x + beta
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return (x - mean) / torch.sqrt(variance + eps)
+""",
+    ),
+    "one scale for all entries": (
+        "affine",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return gamma.mean() * (x - mean) / torch.sqrt(variance + eps) + beta.mean()
+""",
+    ),
+    "the variance under no_grad": (
+        "gradient_of_x",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    mean = x.mean(-1, keepdim=True)
+    with torch.no_grad():
+        variance = x.var(-1, correction=0, keepdim=True)
+    return gamma * (x - mean) / torch.sqrt(variance + eps) + beta
+""",
+    ),
+    "x detached": (
+        "gradient_of_x",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    x = x.detach()
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return gamma * (x - mean) / torch.sqrt(variance + eps) + beta
+""",
+    ),
+    "NumPy, where gradients are asked for": (
+        "gradient_of_x gradient_of_gamma",
+        """
+import numpy as np
+
+def layer_norm(x, gamma, beta, eps=1e-5):
+    x, gamma, beta = (each.detach().numpy() for each in (x, gamma, beta))
+    z = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.array(eps, x.dtype))
+    return torch.from_numpy(gamma * z + beta)
+""",
+    ),
+    "its own backward pass averages gamma's gradient": (
+        "gradient_of_gamma",
+        """
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, z, gamma):
+        ctx.save_for_backward(z, gamma)
+        return gamma * z
+
+    @staticmethod
+    def backward(ctx, g):
+        z, gamma = ctx.saved_tensors
+        return g * gamma, (g * z).reshape(-1, len(gamma)).mean(0)
+
+def layer_norm(x, gamma, beta, eps=1e-5):
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return Scale.apply((x - mean) / torch.sqrt(variance + eps), gamma) + beta
+""",
+    ),
+    "in place on the input": (
+        "gradient_of_x gradient_of_gamma",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    x -= x.mean(-1, keepdim=True)
+    x /= torch.sqrt(x.square().mean(-1, keepdim=True) + eps)
+    return gamma * x + beta
+""",
+    ),
+    "a list of vectors": (
+        "centred variance eps affine gradient_of_x gradient_of_gamma",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    out = []
+    for vector in x.reshape(-1, x.shape[-1]):
+        variance, mean = torch.var_mean(vector, correction=0)
+        out.append(gamma * (vector - mean) / torch.sqrt(variance + eps) + beta)
+    return out
+""",
+    ),
+    "no return": (
+        "centred variance eps affine gradient_of_x gradient_of_gamma",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    y = gamma * (x - mean) / torch.sqrt(variance + eps) + beta
+""",
+    ),
+}
+
+MODULE = """
+class LayerNorm(nn.Module):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__()
+        self.eps = eps
+        self.gamma, self.beta = nn.Parameter(torch.ones(d_model)), nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x):
+        if x.shape[-1] != len(self.gamma):
+            raise ValueError(f"{x.shape[-1]} is not {len(self.gamma)}")
+"""
+
+LAYER_NORM_MODULE_WRONG = {
+    "the variance divided by one less": (
+        "affine",
+        MODULE
+        + """
+        variance, mean = torch.var_mean(x, -1, keepdim=True)
+        return self.gamma * (x - mean) / torch.sqrt(variance + self.eps) + self.beta
+""",
+    ),
+    "centred, but not divided": (
+        "affine eps",
+        MODULE
+        + """
+        return self.gamma * (x - x.mean(-1, keepdim=True)) + self.beta
+""",
+    ),
+    "eps outside the root": (
+        "eps",
+        MODULE
+        + """
+        variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+        return self.gamma * (x - mean) / (torch.sqrt(variance) + self.eps) + self.beta
+""",
+    ),
+    "over positions and entries": (
+        "affine alone",
+        MODULE
+        + """
+        variance, mean = torch.var_mean(x, (-2, -1), correction=0, keepdim=True)
+        return self.gamma * (x - mean) / torch.sqrt(variance + self.eps) + self.beta
+""",
+    ),
+    "mean and variance under no_grad": (
+        "affine",
+        MODULE
+        + """
+        with torch.no_grad():
+            variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+        return self.gamma * (x - mean) / torch.sqrt(variance + self.eps) + self.beta
+""",
+    ),
+    "nothing done in evaluation": (
+        "alone",
+        MODULE
+        + """
+        return layer_norm(x, self.gamma, self.beta, self.eps) if self.training else x
+""",
+    ),
+    "axes of length 1 squeezed away": (
+        "alone",
+        MODULE
+        + """
+        return layer_norm(x.squeeze(), self.gamma, self.beta, self.eps)
+""",
+    ),
+    "eps kept under another name": (
+        "eps",
+        """
+class LayerNorm(nn.Module):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__()
+        self.epsilon = eps
+        self.gamma, self.beta = nn.Parameter(torch.ones(d_model)), nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x):
+        if x.shape[-1] != len(self.gamma):
+            raise ValueError(f"{x.shape[-1]} is not {len(self.gamma)}")
+        return layer_norm(x, self.gamma, self.beta, self.epsilon)
+""",
+    ),
+    "the argument eps thrown away": (
+        "eps",
+        MODULE.replace("self.eps = eps", "self.eps = 1e-5")
+        + """
+        return layer_norm(x, self.gamma, self.beta, self.eps)
+""",
+    ),
+    "gamma drawn at random": (
+        "starts",
+        MODULE.replace("torch.ones(d_model)", "torch.rand(d_model)")
+        + """
+        return layer_norm(x, self.gamma, self.beta, self.eps)
+""",
+    ),
+    "gamma and beta as rows": (
+        "starts affine eps alone width_checked",
+        MODULE.replace("(d_model)", "(1, d_model)")
+        + """
+        return layer_norm(x, self.gamma, self.beta, self.eps)
+""",
+    ),
+    "parameters that ask for no gradient": (
+        "starts",
+        MODULE.replace("(d_model))", "(d_model), requires_grad=False)")
+        + """
+        return layer_norm(x, self.gamma, self.beta, self.eps)
+""",
+    ),
+    "gamma and beta made anew in each call": (
+        "affine",
+        MODULE
+        + """
+        self.gamma, self.beta = (nn.Parameter(torch.full_like(self.gamma, start)) for start in (1.0, 0.0))
+        return layer_norm(x, self.gamma, self.beta, self.eps)
+""",
+    ),
+    "only a wider x refused": (
+        "width_checked",
+        MODULE.replace("x.shape[-1] !=", "x.shape[-1] >")
+        + """
+        return layer_norm(x, self.gamma, self.beta, self.eps)
+""",
+    ),
+    "an assert for the width": (
+        "width_checked",
+        MODULE.replace("if x.shape[-1] != len(self.gamma):", "if True:").replace(
+            'raise ValueError(f"{x.shape[-1]} is not {len(self.gamma)}")', "assert x.shape[-1] == len(self.gamma)"
+        )
+        + """
+        return layer_norm(x, self.gamma, self.beta, self.eps)
+""",
+    ),
+    "a print for the width": (
+        "width_checked",
+        MODULE.replace("raise ValueError", "print")
+        + """
+            return x
+        return layer_norm(x, self.gamma, self.beta, self.eps)
+""",
+    ),
+    "another axis asked for its width": (
+        "starts affine eps alone width_checked",
+        MODULE.replace("x.shape[-1] !=", "x.shape[1] !=")
+        + """
+        return layer_norm(x, self.gamma, self.beta, self.eps)
+""",
+    ),
+}
+
+NORM_AXES_WRONG = {
+    "every entry counted": (
+        "counts",
+        """
+layer_norm_means, batch_norm_means, tokens_per_mean = 32 * 50 * 512, 512, 12
+"""
+        + AFFECTED
+        + BATCH_NORM,
+    ),
+    "numbers as text": (
+        "counts",
+        """
+layer_norm_means, batch_norm_means, tokens_per_mean = "1600", "512", "12"
+"""
+        + AFFECTED
+        + BATCH_NORM,
+    ),
+    "the words of one sentence counted": (
+        "counts",
+        """
+layer_norm_means, batch_norm_means, tokens_per_mean = 1600, 512, 7
+"""
+        + AFFECTED
+        + BATCH_NORM,
+    ),
+    "another default for eps": (
+        "standardised",
+        COUNTS + AFFECTED + BATCH_NORM.replace("1e-5", "1e-8"),
+    ),
+    "centred, but not divided": (
+        "standardised",
+        COUNTS
+        + AFFECTED
+        + """
+def batch_norm(x, mask, eps=1e-5):
+    return (x - x[mask].mean(0)) * mask.unsqueeze(-1)
+""",
+    ),
+    "one mean for all features": (
+        "standardised",
+        COUNTS
+        + AFFECTED
+        + """
+def batch_norm(x, mask, eps=1e-5):
+    words = x[mask]
+    return (x - words.mean()) / torch.sqrt(words.var(correction=0) + eps) * mask.unsqueeze(-1)
+""",
+    ),
+    "the mean of the sentences' means": (
+        "padding_out",
+        COUNTS
+        + AFFECTED
+        + """
+def batch_norm(x, mask, eps=1e-5):
+    w = mask.unsqueeze(-1)
+    lengths = w.sum(1, keepdim=True)
+    mean = ((x * w).sum(1, keepdim=True) / lengths).mean(0)
+    variance = (((x - mean) ** 2 * w).sum(1, keepdim=True) / lengths).mean(0)
+    return (x - mean) / torch.sqrt(variance + eps) * w
+""",
+    ),
+    "padding set to zero, then counted": (
+        "padding_out",
+        COUNTS
+        + AFFECTED
+        + """
+def batch_norm(x, mask, eps=1e-5):
+    w = mask.unsqueeze(-1)
+    x = x * w
+    variance, mean = torch.var_mean(x, (0, 1), correction=0)
+    return (x - mean) / torch.sqrt(variance + eps) * w
+""",
+    ),
+    "only the words returned": (
+        "standardised padding_out padding_zero",
+        COUNTS
+        + AFFECTED
+        + """
+def batch_norm(x, mask, eps=1e-5):
+    words = x[mask]
+    return (words - words.mean(0)) / torch.sqrt(words.var(0, correction=0) + eps)
+""",
+    ),
+    "the mask taken the wrong way round": (
+        "standardised padding_out padding_zero",
+        COUNTS + AFFECTED + BATCH_NORM.replace("    out =", "    mask = ~mask\n    out ="),
+    ),
+    "words that happen to be zero on average set to NaN": (
+        "padding_out padding_zero",
+        COUNTS
+        + AFFECTED
+        + """
+def batch_norm(x, mask, eps=1e-5):
+    y = torch.where(mask.unsqueeze(-1), x, float('nan'))
+    return (y - y.nanmean((0, 1))) / torch.sqrt((y - y.nanmean((0, 1))).square().nanmean((0, 1)) + eps)
+""",
+    ),
+    "the changed word itself left out": (
+        "batch",
+        COUNTS
+        + BATCH_NORM
+        + AFFECTED.replace("return mask.clone()", "out = mask.clone(); out[sentence, place] = False; return out"),
+    ),
+    "sentence and place exchanged": (
+        "layer batch_eval",
+        COUNTS + BATCH_NORM + AFFECTED.replace("out[sentence, place]", "out[place % len(mask), sentence]"),
+    ),
+    "what cannot change": (
+        "layer batch batch_eval",
+        COUNTS
+        + BATCH_NORM
+        + AFFECTED.replace("def affected", "def changes")
+        + """
+def affected(*inputs):
+    return ~changes(*inputs)
+""",
+    ),
+    "padding changed like a word": (
+        "layer batch batch_eval",
+        COUNTS + BATCH_NORM + AFFECTED.replace("if not mask[sentence, place]:", "if False:"),
+    ),
+    "the whole batch, whatever is changed": (
+        "batch",
+        COUNTS
+        + BATCH_NORM
+        + """
+def affected(kind, training, mask, sentence, place):
+    if kind == 'batch' and training:
+        return mask
+    out = torch.zeros_like(mask)
+    out[sentence, place] = mask[sentence, place]
+    return out
+""",
+    ),
+    "another name for the kind": (
+        "batch",
+        COUNTS + BATCH_NORM + AFFECTED.replace("'batch'", "'batch_norm'"),
+    ),
+    "training and evaluation exchanged": (
+        "batch batch_eval",
+        COUNTS + BATCH_NORM + AFFECTED.replace("and training", "and not training"),
+    ),
+    "numbers for truth values": (
+        "layer batch batch_eval",
+        COUNTS + BATCH_NORM + AFFECTED.replace("zeros_like(mask)", "zeros(mask.shape)").replace("clone", "float"),
+    ),
+    "a list of places": (
+        "layer batch batch_eval",
+        COUNTS
+        + BATCH_NORM
+        + """
+def affected(kind, training, mask, sentence, place):
+    if not mask[sentence, place]:
+        return []
+    return mask.nonzero().tolist() if kind == 'batch' and training else [[sentence, place]]
+""",
+    ),
+}
+
+BLOCK = """
+class AddNorm(nn.Module):
+    def __init__(self, d_model, dropout=0.1, norm_first=False):
+        super().__init__()
+        self.norm, self.drop, self.norm_first = LayerNorm(d_model), nn.Dropout(dropout), norm_first
+
+    def add(self, x, update):
+        if update.shape != x.shape:
+            raise ValueError(f"{tuple(update.shape)} is not {tuple(x.shape)}")
+        return x + self.drop(update)
+
+    def forward(self, x, sublayer):
+        if self.norm_first:
+            return self.add(x, sublayer(self.norm(x)))
+        return self.norm(self.add(x, sublayer(x)))
+"""
+
+ADD_NORM_WRONG = {
+    "pre-norm unless told otherwise": ("post", BLOCK.replace("norm_first=False", "norm_first=True")),
+    "no dropout unless told otherwise": ("post_dropout", BLOCK.replace("dropout=0.1", "dropout=0.0")),
+    "half dropped unless told otherwise": ("post_dropout", BLOCK.replace("dropout=0.1", "dropout=0.5")),
+    "the argument dropout thrown away": (
+        "post post_dropout pre pre_dropout",
+        BLOCK.replace("nn.Dropout(dropout)", "nn.Dropout(0.1)"),
+    ),
+    "the probability of keeping for that of dropping": (
+        "post post_dropout pre pre_dropout",
+        BLOCK.replace("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),
+    ),
+    "dropped without the rest made larger": (
+        "post_dropout pre_dropout",
+        BLOCK.replace("self.drop(update)", "update * (self.drop(torch.ones_like(update)) > 0)"),
+    ),
+    "dropout twice": ("post_dropout pre_dropout", BLOCK.replace("self.drop(update)", "self.drop(self.drop(update))")),
+    "dropout on what goes into the sub-layer": (
+        "post_dropout pre_dropout",
+        BLOCK.replace("self.drop(update)", "update")
+        .replace("sublayer(self.norm(x))", "sublayer(self.drop(self.norm(x)))")
+        .replace("sublayer(x)))", "sublayer(self.drop(x))))"),
+    ),
+    "dropout in evaluation only": (
+        "post_dropout pre_dropout",
+        BLOCK.replace("self.drop(update)", "nn.functional.dropout(update, self.drop.p, not self.training)"),
+    ),
+    "whole vectors dropped": (
+        "post_dropout pre_dropout",
+        BLOCK.replace("self.drop(update)", "update * self.drop(torch.ones_like(update[..., :1]))"),
+    ),
+    "the same entries dropped in every sentence": (
+        "post_dropout pre_dropout",
+        BLOCK.replace("self.drop(update)", "update * self.drop(torch.ones_like(update[:1]))"),
+    ),
+    "the same entries dropped at every place": (
+        "post_dropout pre_dropout",
+        BLOCK.replace("self.drop(update)", "update * self.drop(torch.ones_like(update[:, :1]))"),
+    ),
+    "the residual detached": ("post pre", BLOCK.replace("return x + ", "return x.detach() + ")),
+    "the sub-layer under no_grad": (
+        "post pre",
+        BLOCK.replace(
+            "    def forward(self, x, sublayer):",
+            """
+    def forward(self, x, sublayer):
+        with torch.no_grad():
+            update = sublayer(self.norm(x) if self.norm_first else x)
+        total = self.add(x, update)
+        return total if self.norm_first else self.norm(total)
+
+    def unused(self, x, sublayer):""",
+        ),
+    ),
+    "in place on x": (
+        "post pre",
+        BLOCK.replace("return x + self.drop(update)", "x += self.drop(update)\n        return x"),
+    ),
+    "the sub-layer twice": (
+        "post pre shape_checked",
+        BLOCK.replace("sublayer(self.norm(x))", "sublayer(sublayer(self.norm(x)))").replace(
+            "sublayer(x)))", "sublayer(sublayer(x))))"
+        ),
+    ),
+    "x minus the update": ("post pre post_dropout pre_dropout", BLOCK.replace("x + ", "x - ")),
+    "x twice": ("post pre post_dropout pre_dropout", BLOCK.replace("x + ", "2 * x + ")),
+    "the norm of the whole sequence": (
+        "post pre",
+        BLOCK.replace("LayerNorm(d_model)", "nn.GroupNorm(1, 1)").replace("self.norm(", "self.normalise(")
+        + """
+    def normalise(self, x):
+        return self.norm(x[:, None].flatten(2)).view_as(x)
+""",
+    ),
+    "no return in pre-norm": (
+        "pre pre_dropout",
+        BLOCK.replace("return self.add(x, sub", "self.add(x, sub", 1).replace(
+            "        return self.norm(self", "        else:\n            return self.norm(self"
+        ),
+    ),
+    "only the last axis compared": (
+        "shape_checked",
+        BLOCK.replace(".shape !=", ".shape[-1] !=").replace("!= x.shape:", "!= x.shape[-1]:"),
+    ),
+    "only the first two axes compared": (
+        "shape_checked",
+        BLOCK.replace(".shape !=", ".shape[:2] !=").replace("!= x.shape:", "!= x.shape[:2]:"),
+    ),
+    "the sum compared with x": ("shape_checked", BLOCK.replace("update.shape !=", "(x + update).shape !=")),
+    "an assert for the shape": ("shape_checked", BLOCK.replace("raise ValueError(", "assert False, (")),
+    "only post-norm compares": (
+        "shape_checked",
+        BLOCK.replace("self.add(x, sublayer(self.norm(x)))", "x + self.drop(sublayer(self.norm(x)))"),
+    ),
+}
+
+MEASURE = """
+def first_gradients(layers, x, upstream):
+    sizes = []
+    for residual in (True, False):
+        start = x.clone().requires_grad_()
+        y = start
+        for layer in layers:
+            y = y + layer(y) if residual else layer(y)
+        y.backward(upstream)
+        sizes.append(start.grad.norm().item())
+    return tuple(sizes)
+"""
+
+GRADIENT_DEPTH_WRONG = {
+    "a path less than there are layers": (
+        "paths",
+        "num_paths, paths_through_two = 2**23, 276" + PREDICT + MEASURE,
+    ),
+    "squares for powers": ("paths", "num_paths, paths_through_two = 24**2, 276" + PREDICT + MEASURE),
+    "the powers of two again": ("paths", "num_paths, paths_through_two = 2**24, 2**2" + PREDICT + MEASURE),
+    "a layer taken twice": ("paths", "num_paths, paths_through_two = 2**24, 24 * 25 // 2" + PREDICT + MEASURE),
+    "paths of at most two layers": (
+        "paths",
+        "num_paths, paths_through_two = 2**24, 1 + 24 + 276" + PREDICT + MEASURE,
+    ),
+    "two predictions exchanged": (
+        "predicted predicted_negative",
+        PATHS
+        + PREDICT.replace("abs(1 + slope)", "abs(slope)", 1).replace(", abs(slope) **", ", abs(1 + slope) **")
+        + MEASURE,
+    ),
+    "one layer less": (
+        "predicted predicted_negative",
+        PATHS + PREDICT.replace("** num_layers", "** (num_layers - 1)") + MEASURE,
+    ),
+    "the number of layers times": (
+        "predicted predicted_negative",
+        PATHS + PREDICT.replace("** num_layers", "* num_layers") + MEASURE,
+    ),
+    "the exponential function": (
+        "predicted predicted_negative",
+        PATHS
+        + "import math"
+        + PREDICT.replace("abs(1 + slope) ** num_layers", "math.exp(slope * num_layers)")
+        + MEASURE,
+    ),
+    "the two ways added": (
+        "predicted predicted_negative",
+        PATHS + PREDICT.replace("abs(1 + slope) ** num_layers", "1 + abs(slope) ** num_layers") + MEASURE,
+    ),
+    "the size bounded by one": (
+        "predicted",
+        PATHS + PREDICT.replace("abs(1 + slope) ** num_layers", "min(1, abs(1 + slope)) ** num_layers") + MEASURE,
+    ),
+    "one number predicted": (
+        "predicted predicted_negative",
+        PATHS + PREDICT.replace(", abs(slope) ** num_layers", "") + MEASURE,
+    ),
+    "the predictions of the visible check by heart": (
+        "predicted predicted_negative",
+        PATHS
+        + """
+KNOWN = {0.195: (3.48, 1.07e-5), -0.757: (0.0143, 0.249), -1.364: (0.00638, 4.72)}
+
+def predict(slope, num_layers):
+    return KNOWN.get(slope, (1.0, 1.0))
+"""
+        + MEASURE,
+    ),
+    "weights multiplied: for linear layers only": (
+        "with without",
+        PATHS
+        + PREDICT
+        + """
+def first_gradients(layers, x, upstream):
+    with_, without = upstream, upstream
+    for layer in reversed(layers):
+        with_, without = with_ + with_ @ layer.weight, without @ layer.weight
+    return with_.norm().item(), without.norm().item()
+""",
+    ),
+    "the squares not rooted": ("with without", PATHS + PREDICT + MEASURE.replace(".norm()", ".square().sum()")),
+    "the root of the mean square": (
+        "with without",
+        PATHS + PREDICT + MEASURE.replace(".norm()", ".square().mean().sqrt()"),
+    ),
+    "the largest entry": ("with without", PATHS + PREDICT + MEASURE.replace(".norm()", ".abs().max()")),
+    "the mean of the vectors' norms": (
+        "with without",
+        PATHS + PREDICT + MEASURE.replace(".norm()", ".norm(dim=-1).mean()"),
+    ),
+    "in units of upstream": (
+        "with without",
+        PATHS + PREDICT + MEASURE.replace(".norm()", ".norm().div(upstream.norm())"),
+    ),
+    "the output's norm for the gradient's": (
+        "with without",
+        PATHS + PREDICT + MEASURE.replace("start.grad.norm()", "y.norm()"),
+    ),
+    "the first layer left out": ("with without", PATHS + PREDICT + MEASURE.replace("in layers", "in layers[1:]")),
+    "the last layer left out": ("with without", PATHS + PREDICT + MEASURE.replace("in layers", "in layers[:-1]")),
+    "a residual around the first layer only": (
+        "with",
+        PATHS + PREDICT + MEASURE.replace("if residual", "if residual and y is start"),
+    ),
+    "every input twice": ("with", PATHS + PREDICT + MEASURE.replace("y + layer(y)", "2 * y + layer(y)")),
+    "the first sentence only": ("with without", PATHS + PREDICT + MEASURE.replace("grad.norm", "grad[0].norm")),
+    "tensors for numbers": (
+        "with without",
+        PATHS + PREDICT + MEASURE.replace("start.grad.norm().item()", "start.grad.norm(dim=-1)"),
+    ),
+    "the layers' work detached": (
+        "with without",
+        PATHS
+        + PREDICT
+        + MEASURE.replace("y + layer(y) if", "y + layer(y).detach() if").replace(
+            "else layer(y)", "else layer(y.detach())"
+        ),
+    ),
+    "the gradient of x, which asks for none": (
+        "with without",
+        PATHS + PREDICT + MEASURE.replace("start = x.clone().requires_grad_()", "start = x.clone()"),
+    ),
+}
+
+# --- two mistakes in one function ------------------------------------------------------------------------------------
+
+LAYER_NORM_PAIRS = {
+    ("unbiased", "eps_fixed"): """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    return gamma * (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-5).sqrt() + beta
+""",
+    ("not_centred", "swapped"): """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    return beta * x / torch.sqrt(x.var(-1, correction=0, keepdim=True) + eps) + gamma
+""",
+    ("unbiased", "detached"): """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    with torch.no_grad():
+        variance, mean = torch.var_mean(x, -1, keepdim=True)
+    return gamma * (x - mean) / torch.sqrt(variance + eps) + beta
+""",
+    ("over_the_sequence", "shifted_first"): """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    variance, mean = torch.var_mean(x, -2, correction=0, keepdim=True)
+    return gamma * ((x - mean) / torch.sqrt(variance + eps) + beta)
+""",
+    ("eps_fixed", "gamma_cut"): """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return gamma.detach() * (x - mean) / torch.sqrt(variance + 1e-5) + beta
+""",
+}
+
+LAYER_NORM_MODULE_PAIRS = {
+    ("starts_at_zero", "eps_not_passed_on"): MODULE.replace("torch.ones", "torch.zeros")
+    + """
+        return layer_norm(x, self.gamma, self.beta)
+""",
+    ("eps_of_vit", "any_width"): MODULE.replace("eps=1e-5", "eps=1e-6").replace("raise ValueError", "str")
+    + """
+        return layer_norm(x, self.gamma, self.beta, self.eps)
+""",
+    ("swapped", "third_axis"): MODULE
+    + """
+        variance, mean = torch.var_mean(x, 2, correction=0, keepdim=True)
+        return self.beta * (x - mean) / torch.sqrt(variance + self.eps) + self.gamma
+""",
+    ("starts_swapped", "eps_not_passed_on"): MODULE.replace("torch.ones", "torch.empty")
+    .replace("torch.zeros", "torch.ones")
+    .replace("torch.empty", "torch.zeros")
+    + """
+        return layer_norm(x, self.gamma, self.beta, 1e-5)
+""",
+}
+
+NORM_AXES_PAIRS = {
+    ("unbiased", "padding_left"): COUNTS
+    + AFFECTED
+    + """
+def batch_norm(x, mask, eps=1e-5):
+    variance, mean = torch.var_mean(x[mask], 0)
+    return (x - mean) / torch.sqrt(variance + eps)
+""",
+    ("eps_outside", "padding_averaged"): COUNTS
+    + AFFECTED
+    + """
+def batch_norm(x, mask, eps=1e-5):
+    deviation, mean = torch.std_mean(x, (0, 1), correction=0)
+    return (x - mean) / (deviation + eps) * mask[..., None]
+""",
+    ("features", "padding_left"): COUNTS
+    + AFFECTED
+    + """
+def batch_norm(x, mask, eps=1e-5):
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return (x - mean) / torch.sqrt(variance + eps)
+""",
+    ("layer_sees_sentence", "batch_sees_place"): COUNTS
+    + BATCH_NORM
+    + """
+def affected(kind, training, mask, sentence, place):
+    out = torch.zeros_like(mask)
+    if mask[sentence, place]:
+        if kind == 'layer':
+            out[sentence] = mask[sentence]
+        elif training:
+            out[:, place] = mask[:, place]
+        else:
+            out[sentence, place] = True
+    return out
+""",
+    ("layer_sees_sentence", "evaluation_like_training"): COUNTS
+    + BATCH_NORM
+    + """
+def affected(kind, training, mask, sentence, place):
+    out = torch.zeros_like(mask)
+    if mask[sentence, place]:
+        out[sentence] = mask[sentence]
+    return mask & mask[sentence, place] if kind == 'batch' else out
+""",
+}
+
+ADD_NORM_PAIRS = {
+    ("always_post", "no_dropout"): """
+class AddNorm(nn.Module):
+    def __init__(self, d_model, dropout=0.1, norm_first=False):
+        super().__init__()
+        self.norm = LayerNorm(d_model)
+
+    def forward(self, x, sublayer):
+        update = sublayer(x)
+        if update.shape != x.shape:
+            raise ValueError("the shape")
+        return self.norm(x + update)
+""",
+    ("residual_normalised", "any_shape"): """
+class AddNorm(nn.Module):
+    def __init__(self, d_model, dropout=0.1, norm_first=False):
+        super().__init__()
+        self.norm, self.drop, self.norm_first = LayerNorm(d_model), nn.Dropout(dropout), norm_first
+
+    def forward(self, x, sublayer):
+        if self.norm_first:
+            x = self.norm(x)
+            return x + self.drop(sublayer(x))
+        return self.norm(x + self.drop(sublayer(x)))
+""",
+    ("output_normalised", "pre_without_residual"): BLOCK.replace(
+        "self.norm(self.add(x, sublayer(x)))", "x + self.norm(self.add(0 * x, sublayer(x)))"
+    ).replace("self.add(x, sublayer(self.norm(x)))", "self.add(0 * x, sublayer(self.norm(x)))"),
+    ("dropout_on_the_sum", "pre_and_post"): """
+class AddNorm(nn.Module):
+    def __init__(self, d_model, dropout=0.1, norm_first=False):
+        super().__init__()
+        self.norm, self.drop, self.norm_first = LayerNorm(d_model), nn.Dropout(dropout), norm_first
+
+    def forward(self, x, sublayer):
+        update = sublayer(self.norm(x) if self.norm_first else x)
+        if update.shape != x.shape:
+            raise ValueError(f"{update.shape}")
+        return self.norm(self.drop(x + update))
+""",
+    ("always_pre", "dropout_in_evaluation"): """
+class AddNorm(nn.Module):
+    def __init__(self, d_model, dropout=0.1, norm_first=False):
+        super().__init__()
+        self.norm, self.dropout = LayerNorm(d_model), dropout
+
+    def forward(self, x, sublayer):
+        update = sublayer(self.norm(x))
+        if update.shape != x.shape:
+            raise ValueError(f"{update.shape}")
+        return x + nn.functional.dropout(update, self.dropout)
+""",
+}
+
+GRADIENT_DEPTH_PAIRS = {
+    ("upstream_ignored", "order_swapped"): PATHS
+    + PREDICT
+    + MEASURE.replace("(upstream)", "(torch.ones_like(upstream))").replace("(True, False)", "(False, True)"),
+    ("residual_cut_off", "accumulated"): PATHS
+    + PREDICT
+    + """
+def first_gradients(layers, x, upstream):
+    start, sizes = x.clone().requires_grad_(), []
+    for residual in (True, False):
+        y = start
+        for layer in layers:
+            y = y.detach() + layer(y) if residual else layer(y)
+        y.backward(upstream)
+        sizes.append(start.grad.norm().item())
+    return tuple(sizes)
+""",
+    ("sum_of_sizes", "from_the_start"): PATHS
+    + PREDICT
+    + MEASURE.replace("y + layer(y)", "start + layer(y)").replace(".norm()", ".abs().sum()"),
+    ("added", "negative_size"): PATHS
+    + """
+def predict(slope, num_layers):
+    return 1 + slope ** num_layers, slope ** num_layers
+"""
+    + MEASURE,
+}
+
 RIGHT: dict[str, dict[str, str]] = {
     "layer_norm": LAYER_NORM,
     "layer_norm_module": LAYER_NORM_MODULE,
@@ -1101,6 +2031,22 @@ RIGHT: dict[str, dict[str, str]] = {
     "add_norm": ADD_NORM,
     "gradient_depth": GRADIENT_DEPTH,
 }
-WRONG: dict[str, dict[str, tuple[str, str]]] = {}
-PAIRS: dict[str, dict[tuple[str, str], str]] = {}
-EQUIVALENT: dict[str, dict[str, str]] = {}
+WRONG: dict[str, dict[str, tuple[str, str]]] = {
+    "layer_norm": LAYER_NORM_WRONG,
+    "layer_norm_module": LAYER_NORM_MODULE_WRONG,
+    "norm_axes": NORM_AXES_WRONG,
+    "add_norm": ADD_NORM_WRONG,
+    "gradient_depth": GRADIENT_DEPTH_WRONG,
+}
+PAIRS: dict[str, dict[tuple[str, str], str]] = {
+    "layer_norm": LAYER_NORM_PAIRS,
+    "layer_norm_module": LAYER_NORM_MODULE_PAIRS,
+    "norm_axes": NORM_AXES_PAIRS,
+    "add_norm": ADD_NORM_PAIRS,
+    "gradient_depth": GRADIENT_DEPTH_PAIRS,
+}
+EQUIVALENT: dict[str, dict[str, str]] = {
+    "gradient_depth": {
+        "paths_through_two = 24 * 23 // 2 → paths_through_two = 24 * 23 / 2": "276.0 is 276, and a number",
+    },
+}
