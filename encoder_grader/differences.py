@@ -69,18 +69,17 @@ def _tensor_distance(got: Tensor, want: Tensor) -> float:
 def _tensor_in_words(got: Tensor, want: Tensor, tolerance: float) -> str:
     if got.shape != want.shape:
         return f"the shape is {tuple(got.shape)}, but should be {tuple(want.shape)}"
+    truth = want.dtype == torch.bool
     got, want = got.double(), want.double()
     scale = _scale(want)
     wrong = _errors(got, want) > tolerance * scale
     if not got[torch.isfinite(got)].any():
-        return "all the numbers are zero"
+        return "everything is False" if truth else "all the numbers are zero"
     if not wrong.dim():
         return "the number is not right"
-    return (
-        _factor(got, want, scale)
-        or _moved(got, want, tolerance)
-        or f"{int(wrong.sum())} of {wrong.numel()} numbers differ, {_where(wrong)}"
-    )
+    kind = None if truth else _factor(got, want, scale) or _moved(got, want, tolerance)
+    words = "truth values are the wrong way round" if truth else "numbers differ"
+    return kind or f"{int(wrong.sum())} of {wrong.numel()} {words}, {_where(wrong)}"
 
 
 def _factor(got: Tensor, want: Tensor, scale: float) -> str | None:
@@ -102,8 +101,9 @@ def _factor(got: Tensor, want: Tensor, scale: float) -> str | None:
         others = [other for other in range(want.dim()) if other != axis]
         factors = (got * want).sum(others, keepdim=True) / want.square().sum(others, keepdim=True).clamp(min=1e-300)
         if torch.allclose(got, factors * want, rtol=1e-3, atol=1e-5 * scale):
-            low, high = factors.min().item(), factors.max().item()
-            return f"along axis {axis} the numbers are multiplied by factors from {low:.4g} to {high:.4g}"
+            low, high = f"{factors.min().item():.4g}", f"{factors.max().item():.4g}"
+            if low != high:
+                return f"along axis {axis} the numbers are multiplied by factors from {low} to {high}"
     return None
 
 

@@ -9,6 +9,7 @@
 | mutant | the solution with one character or so changed | made by `mutants`, without those of EQUIVALENT |
 """
 
+import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -68,7 +69,9 @@ class Case:
         namespace = {"__name__": "__main__"}
         for source in cells_before(self.exercise):
             exec(compile(source, "<an earlier cell>", "exec"), namespace)
-        exec(compile(self.cell, f"<{self}>", "exec"), namespace)
+        file = f"<{self}>"
+        linecache.cache[file] = len(self.cell), None, self.cell.splitlines(True), file  # as a notebook's cells are
+        exec(compile(self.cell, file, "exec"), namespace)
         return namespace
 
 
