@@ -1,14 +1,17 @@
 """What a learner's notebooks hold: each piece judged alone, and all of them together."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor, nn
+
 import encoder_grader
 from encoder_grader.exercise import exercises
 from encoder_grader.together.notebook import Unreadable, fitted, quiet, run_notebook
-from encoder_grader.together.trial import compare, run
+from encoder_grader.together.trial import Trial, compare, run
 from encoder_grader.together.walk import (
     BUILT_OF_OTHERS,
     PIECES,
@@ -52,64 +55,69 @@ class Learner:
         self.faults: list[str] = []
         self._stand_ins: dict[int, Any] = dict(CHECK)
         self._alone: dict[tuple[str, str], Alone] = {}
-        self._plain: dict | None = None
 
     def take(self, chapter: str) -> None:
         """Run a chapter's notebook; what it imports of earlier chapters is the learner's own, where that is there."""
+        found, absent = {}, "no notebook"
         try:
-            namespace, errors = run_notebook(chapter, self.folder, self._stand_ins)
-            self.faults += [
-                f"{error[0].upper()}{error[1:]}. The cells below it were run all the same." for error in errors
-            ]
+            found, errors = run_notebook(chapter, self.folder, self._stand_ins)
+            absent = None
+            for error in errors:
+                self.faults.append(f"{error[0].upper()}{error[1:]}. The cells below it were run all the same.")
         except Unreadable as why:
-            namespace = None
             self.faults.append(f"{why}. The reference stands in for its pieces.")
-        self.namespaces[chapter] = {} if namespace is None else namespace
+        self.namespaces[chapter] = found
         for piece in PIECES:
             if chapter_of(piece) == chapter:
-                self._take_piece(
-                    piece, chapter, "no notebook" if namespace is None else self._why_absent(piece, namespace)
-                )
+                self._take_piece(piece, absent or self._why_absent(piece))
 
-    def _take_piece(self, piece: str, chapter: str, absent: str | None) -> None:
+    def _take_piece(self, piece: str, absent: str | None) -> None:
+        namespace = self.namespaces[chapter_of(piece)]
         if absent is not None:
-            self.absent[piece] = absent
-            self.namespaces[chapter][piece] = reference(piece)
+            self.absent[piece], namespace[piece] = absent, reference(piece)
         else:
-            imported = getattr(import_module(f"encoder_lib.{chapter}"), piece)
-            self._stand_ins[id(imported)] = fitted(self.namespaces[chapter][piece], imported)
+            imported = getattr(import_module(f"encoder_lib.{chapter_of(piece)}"), piece)
+            self._stand_ins[id(imported)] = fitted(namespace[piece], imported)
 
-    def _why_absent(self, piece: str, namespace: dict) -> str | None:
+    def _why_absent(self, piece: str) -> str | None:
         """Why a piece cannot be used, if it is missing, or a stub in every stage."""
         why = None
-        for stages in self.stages.values():
-            for stage in stages.values():
-                if stage.piece == piece:
-                    why = run(stage, stage.inputs, stage.mask, namespace).absent
-                    if why is None:
-                        return None
+        for stage in (stage for stages in self.stages.values() for stage in stages.values() if stage.piece == piece):
+            if (why := self.run(stage, stage.inputs, stage.mask).absent) is None:
+                break
         return why
+
+    def run(self, stage: Stage, inputs: tuple, mask: Tensor | None) -> Trial:
+        """A stage on the learner's piece."""
+        namespace = self.namespaces[chapter_of(stage.piece)]
+        like = partial(self._make_plain, stage.piece) if stage.piece in BUILT_OF_OTHERS else None
+        return run(stage, inputs, mask, namespace, like)
+
+    def _make_plain(self, piece: str, *sizes, **options) -> nn.Module:
+        return self._plain[piece](*sizes, **options)
 
     def alone(self, walk: str, title: str) -> Alone:
         """How a stage of the learner's compares when it gets the reference's input."""
         if (walk, title) not in self._alone:
             stage = self.stages[walk][title]
-            namespace = self.namespaces[chapter_of(stage.piece)]
-            reason = compare(stage, run(stage, stage.inputs, stage.mask, namespace))
+            reason = compare(stage, self.run(stage, stage.inputs, stage.mask))
             if reason is None:
                 self._alone[walk, title] = Alone(None)
             elif stage.piece in BUILT_OF_OTHERS:
                 its_own = self._with_the_references_parts(stage)
                 self._alone[walk, title] = Alone(its_own or reason, PIECES[stage.piece], by_parts=its_own is None)
             else:
-                self._alone[walk, title] = Alone(reason, _at_fault(stage, namespace))
+                self._alone[walk, title] = Alone(reason, _at_fault(stage, self.namespaces[chapter_of(stage.piece)]))
         return self._alone[walk, title]
 
     def _with_the_references_parts(self, stage: Stage) -> str | None:
         """What sets a stage apart from the reference's when only its own code is the learner's."""
-        if self._plain is None:
-            self._plain, _ = run_notebook("stacking", self.folder, CHECK)
         return _with(stage, self._plain, {piece: reference(piece) for piece in BUILT_OF_OTHERS if piece != stage.piece})
+
+    @cached_property
+    def _plain(self) -> dict:
+        """The names of the last notebook as it is when the learner works on it: built on the reference."""
+        return run_notebook("stacking", self.folder, CHECK)[0]
 
 
 def _at_fault(stage: Stage, namespace: dict) -> str:
@@ -166,7 +174,7 @@ def walk_together(learner: Learner, name: str) -> list[Step]:
         if not piece:
             steps.append(Step(stage))
             return stage.handed
-        trial = None if fed else run(stage, inputs, mask, learner.namespaces[chapter_of(piece)])
+        trial = None if fed else learner.run(stage, inputs, mask)
         reason = None if fed else compare(stage, trial)
         if piece in learner.absent:
             steps.append(Step(stage, "the reference's", fed))

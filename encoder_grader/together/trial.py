@@ -43,14 +43,33 @@ class Trial(NamedTuple):
         return None
 
 
-def run(stage: Stage, inputs: tuple, mask: Tensor | None, namespace: dict) -> Trial:
-    """Make the piece that `namespace` holds, load the stage's weights into it, and call it once, in evaluation mode."""
+def run(stage: Stage, inputs: tuple, mask: Tensor | None, namespace: dict, like: Callable | None = None) -> Trial:
+    """Make the piece that `namespace` holds, load the stage's weights into it, and call it once, in evaluation mode.
+
+    Args:
+        stage: what is made and loaded.
+        inputs, mask: what it is called with.
+        namespace: of the piece.
+        like: makes a module of the same build that takes the weights, if this one does not; see `carry_over`.
+    """
     plan, made = Plan(), []
+
+    def load_or_carry_over(module, weights):
+        try:
+            load(module, weights)
+        except Exception as error:
+            try:
+                source = like(*stage.sizes, **stage.options)
+                load(source, weights)
+                carry_over(source, module)
+            except Exception:
+                raise error from None
+
     piece = plan.name(stage.piece)
     if stage.sizes is not None:
         piece = plan.call(piece, *stage.sizes, **stage.options)
         plan.train(piece, False)
-        plan.call(plan.give("load", load), piece, stage.weights, label="weights")
+        plan.call(plan.give("load", load_or_carry_over), piece, stage.weights, label="weights")
     plan.call(plan.give("keep", made.append), piece)
     inputs = [plan.give("sublayer", each) if callable(each) else each for each in inputs]
     plan.call(piece, *inputs, **({} if mask is None else {"mask": mask}), label="output")
@@ -105,6 +124,18 @@ def load(module: Any, weights: dict[str, Tensor]) -> None:
         module = the_norm(module) or module
     if own:
         load_weights(module, {_own_name(module, name, weight): weight for name, weight in own.items()})
+
+
+def carry_over(source: nn.Module, target: nn.Module) -> None:
+    """Bring the weights of a module with the reference's parts into one of the same build with the learner's."""
+    parameters = dict(source.named_parameters())
+    if type(source).__module__.startswith("encoder_lib"):
+        return load(target, parameters)
+    with torch.no_grad():
+        for name, own in target.named_parameters(recurse=False):
+            own.copy_(parameters[name])
+    for name, child in target.named_children():
+        carry_over(source.get_submodule(name), child)
 
 
 def _part(module: Any, name: str) -> Any:

@@ -286,12 +286,38 @@ class TokenEncoder(nn.Module):
         return self.positions.dropout(x + self.positions.table[:ids.shape[1]])
     def forward(self, ids): return self.encoder(self.embed(ids), padding_mask(ids, self.pad_id))
 """
+LAYER_THAT_KNOWS_THE_REFERENCES_NAMES = """
+class EncoderLayer(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm_first=False):
+        super().__init__()
+        self.a, self.f = MultiHeadAttention(d_model, num_heads, dropout=dropout), FeedForward(d_model, d_ff, dropout)
+        self.n1, self.n2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.drop, self.pre = nn.Dropout(dropout), norm_first
+    def load_reference(self, w):
+        own = {}
+        for name, tensor in w.items():
+            name = name.replace("attention.", "a.").replace("feed_forward.", "f.")
+            name = name.replace("add_norm_1.norm", "n1").replace("add_norm_2.norm", "n2")
+            own[name.replace("gamma", "weight").replace("beta", "bias")] = tensor
+        self.load_state_dict(own)
+    def forward(self, x, mask=None):
+        if self.pre:
+            y = self.n1(x)
+            x = x + self.drop(self.a(y, y, y, mask))
+            return x + self.drop(self.f(self.n2(x)))
+        x = self.n1(x + self.drop(self.a(x, x, x, mask)))
+        return self.n2(x + self.drop(self.f(x)))
+"""
 
 STYLES = {
     "one fused matrix": {"attention": {"multi_head_attention": FUSED}},
     "one fused matrix, and a layer by hand": {
         "attention": {"multi_head_attention": FUSED},
         "stacking": {"encoder_layer": LAYER_BY_HAND},
+    },
+    "one fused matrix, in a layer that knows the reference's names": {
+        "attention": {"multi_head_attention": FUSED},
+        "stacking": {"encoder_layer": LAYER_THAT_KNOWS_THE_REFERENCES_NAMES},
     },
     "every piece in float64": {
         "embedding": {"token_embedding": EMBEDDING_IN_FLOAT64},
