@@ -89,7 +89,6 @@ class Cage(KernelHost):
             "limits": self.rlimits(),
             "user": self.user if self.way == ROOT else None,
             "control": control.fileno(),
-            "keep": list(keep),
             "places": mounts.PLACES,
             "command": [sys.executable, *arguments],
         }

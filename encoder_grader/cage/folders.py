@@ -1,8 +1,6 @@
 """A folder on the host for each cage, gone with it, and a host user that no other cage has at the same time."""
 
-import fcntl
 import os
-import pwd
 import random
 import shutil
 import tempfile
@@ -11,6 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from encoder_grader.cage.errors import CannotCage
+
+try:
+    import fcntl
+    import pwd
+except ImportError:  # Windows, where there is no cage; a folder without one is not locked
+    fcntl = None
 
 # Numbers that neither Linux distributions nor container managers hand out (systemd's table of users names both as
 # unused). The second range is for a root that has only the first 65,536 users.
@@ -29,18 +33,19 @@ class HostFolder:
             sweep(self.base)
             self.user = free_user(self.base) if with_user else None
             self.path = Path(tempfile.mkdtemp(prefix=f"cage-{self.user or 0}-", dir=self.base))
-            self._lock = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self._lock = open(self.path / "lock", "w")  # noqa: SIM115
+            if fcntl:
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def remove(self) -> None:
-        if self._lock is not None:
-            shutil.rmtree(self.path, ignore_errors=True)
-            os.close(self._lock)
-            self._lock = None
+        self._lock.close()
+        shutil.rmtree(self.path, ignore_errors=True)
 
 
 def own_folder(parent: Path) -> Path:
     """The folder of all of this user's cages; others cannot have put it there."""
+    if not fcntl:
+        return parent
     base = parent / f"encoder-cages-{os.getuid()}"
     base.mkdir(mode=0o711, exist_ok=True)  # no one else can list it
     found = base.lstat()
@@ -52,6 +57,9 @@ def own_folder(parent: Path) -> Path:
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
     """One grader at a time."""
+    if not fcntl:
+        yield
+        return
     with open(file, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -59,6 +67,8 @@ def locked(file: Path) -> Iterator[None]:
 
 def sweep(base: Path) -> None:
     """Remove the folders that graders left behind when they were killed."""
+    if not fcntl:
+        return
     for folder in base.glob("cage-*"):
         try:
             with open(folder / "lock") as lock:

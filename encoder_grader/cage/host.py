@@ -75,7 +75,6 @@ class KernelHost:
 
     def start(self, connection: dict) -> subprocess.Popen:
         """Start ipykernel on the sockets of a connection; an earlier one is ended first. The manager calls this."""
-        self.end()
         inside = {**connection, "key": connection["key"].decode()}
         listeners = {}
         if connection["transport"] == "ipc":

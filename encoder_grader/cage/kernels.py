@@ -1,5 +1,6 @@
 """Jupyter's view of a cage: a kernel manager whose provisioner starts the kernel in it."""
 
+import os
 from typing import Any
 
 import zmq
@@ -46,9 +47,8 @@ def kernel_manager(cage) -> CageKernelManager:
     """A manager of a kernel in `cage`, not yet started: `await manager.start_kernel()`."""
     manager = CageKernelManager(
         context=bounded_context(),
-        transport="ipc",
-        ip=str(cage.folder / "k"),  # must be absolute
         connection_file=str(cage.folder / "kernel.json"),
+        **({"transport": "ipc", "ip": str(cage.folder / "k")} if os.name == "posix" else {}),  # an absolute path
     )
     manager._kernel_spec = KernelSpec(argv=[], display_name="Python 3", language="python")
     manager.provisioner = CageProvisioner(parent=manager, kernel_spec=manager._kernel_spec, kernel_id="cage")

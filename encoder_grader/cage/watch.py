@@ -44,7 +44,10 @@ class Run:
     def watch(self) -> None:
         while not self.stop.wait(self.period) and not self.ended():
             self.listen()
-            reason = next(self.excesses(), None)
+            try:
+                reason = next(self.excesses(), None)
+            except Exception as error:  # unwatched it may not go on
+                reason = f"it could not be watched any longer ({error!r})"
             if reason is not None and not self.ended():
                 self.reason = reason
                 self.processes.kill()

@@ -4,6 +4,8 @@ import asyncio
 import os
 import signal
 
+import zmq
+
 from encoder_grader.cage import Limits
 from encoder_grader.cage.limits import MB
 
@@ -100,6 +102,10 @@ def test_sockets_and_keys_stay_outside_of_the_cage(notebook):
     shown = {name for name in found[0] if not name.startswith("fontlist-")}
     assert shown == {"connection.json", "group", "kernel.py", "launch.py", "passwd", "probe.py"}
     assert caged.manager.session.key.decode() in found[1]
+    channels = (caged.client.shell_channel, caged.client.iopub_channel, caged.client.control_channel)
+    for channel in channels:
+        assert channel.socket.getsockopt(zmq.MAXMSGSIZE) == 32 * 2**20
+        assert channel.socket.getsockopt(zmq.RCVHWM) == 200
     listening = [name for name in os.listdir(caged.cage.folder) if name.startswith("k-")]
     assert len(listening) == 5
     assert all((caged.cage.folder / name).stat().st_mode & 0o077 == 0 for name in listening)

@@ -3,7 +3,7 @@
 import psutil
 import pytest
 
-from encoder_grader.cage import Cage, Limits
+from encoder_grader.cage import Cage, Limits, mounts
 from encoder_grader.cage.limits import MB
 
 LITTLE = Limits(memory=400 * MB, processes=32, disk=20 * MB, files=500)
@@ -146,6 +146,13 @@ def test_big_files_in_all_places_end_at_the_limit_together(program):
     assert program(source + BUSY, limits=LITTLE).why == "it wrote more than 20 MB"
 
 
+def test_the_watchdog_holds_what_is_written(program, monkeypatch):
+    """As it has to with a bubblewrap before 0.7."""
+    monkeypatch.setattr(mounts, "known_options", lambda program: "--perms")
+    source = "for i in range(9): open(f'/tmp/{i}', 'wb').write(bytes(9 * 10**6))"
+    assert program(source + BUSY, limits=LITTLE).why == "it wrote more than 20 MB"
+
+
 @pytest.mark.parametrize("place", ["/tmp", "/home", "/dev/shm"])
 def test_many_files_end_at_the_limit(program, place):
     source = "import itertools, sys\nfor i in itertools.count(): open(f'{sys.argv[1]}/{i}', 'w').close()"
@@ -153,9 +160,16 @@ def test_many_files_end_at_the_limit(program, place):
 
 
 def test_files_that_are_open_end_at_the_limit(program):
-    source = "kept = []\nwhile True: kept.append(open('/dev/null'))"
-    answer = program(source, limits=Limits(open_files=64))
-    assert "Too many open files" in answer.words and answer.code == 1
+    source = """
+kept = []
+try:
+    while True:
+        kept.append(open("/dev/null"))
+except OSError as error:
+    print(error.strerror, len(kept), sep=":")
+"""
+    error, files = program(source, limits=Limits(open_files=64)).text.split(":")
+    assert error == "Too many open files" and int(files) < 64
 
 
 # ---- time
@@ -167,8 +181,22 @@ def test_processor_time_ends_at_the_limit(program, processes):
     assert program(source, limits=Limits(cpu=0.5)).why == "it used more than 0.5 seconds of processor time"
 
 
-def test_the_time_of_ended_processes_counts(program):
-    source = "import subprocess, sys\nwhile True: subprocess.run([sys.executable, '-c', 'sum(range(10**6))'])"
+ENDED = "import subprocess, sys\nwhile True: subprocess.run([sys.executable, '-c', 'sum(range(10**6))'])"
+ORPHANS = """
+import os, time
+for i in range(100):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            end = time.process_time() + 0.05
+            while time.process_time() < end:
+                pass
+        os._exit(0)
+    os.wait()
+"""
+
+
+@pytest.mark.parametrize("source", [ENDED, ORPHANS + BUSY])
+def test_the_time_of_ended_processes_counts(program, source):
     assert program(source, limits=Limits(cpu=0.5)).why == "it used more than 0.5 seconds of processor time"
 
 
@@ -203,6 +231,11 @@ def test_an_end_that_the_grader_wanted_needs_no_reason():
         assert cage.why_dead() is None
         cage.kill()
         assert cage.why_dead() is None
+
+
+def test_what_cannot_be_watched_ends(program, monkeypatch):
+    monkeypatch.setattr("encoder_grader.cage.processes.InCage.usage", lambda self, allowed: 1 / 0)
+    assert "it could not be watched any longer" in program(BUSY).why
 
 
 def test_output_beside_the_cells_is_read_and_not_kept(program):

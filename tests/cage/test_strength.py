@@ -61,6 +61,37 @@ def test_the_bubblewrap_of_the_python_package_is_used_when_the_system_has_none(m
     assert mounts.bwrap() == system
 
 
+def test_an_old_bubblewrap_is_refused_in_words(tmp_path, monkeypatch):
+    old = tmp_path / "bwrap"
+    old.write_text("#!/bin/sh\necho usage: bwrap --tmpfs DEST\n")
+    old.chmod(0o755)
+    monkeypatch.setattr(mounts.shutil, "which", lambda name: str(old))
+    with pytest.raises(CannotCage, match="too old"):
+        Cage(way=strength().way)
+
+
+WINDOWS = """
+import os, sys
+for name in ("fcntl", "pwd", "resource", "grp"):
+    sys.modules[name] = None
+from encoder_grader.cage import CannotCage, NoCage, describe, open_cage
+sys.platform = "win32"
+try:
+    open_cage()
+except CannotCage as failure:
+    print(failure)
+with NoCage() as plain:
+    print(plain.run(["-c", ""], keep=[]).wait(), plain.folder.exists())
+print(plain.folder.exists(), describe().splitlines()[0])
+"""
+
+
+def test_a_system_without_the_modules_of_unix_has_no_cage_and_can_do_without():
+    found = subprocess.run([sys.executable, "-c", WINDOWS], capture_output=True, text=True)
+    need = "a cage needs Linux: use a Linux virtual machine or a container."
+    assert found.stdout.splitlines() == [need, "0 True", f"False Sandbox: none, {need}"], found.stderr
+
+
 @pytest.mark.parametrize(
     "missing, added, hole",
     [
