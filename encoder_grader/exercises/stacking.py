@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from encoder_grader.bug_hunt import Bug, bug_hunt
 from encoder_grader.exercise import Claim, Exercise, Misconception
-from encoder_grader.judge import Answers
+from encoder_grader.judge import Answers, CannotJudge
 from encoder_grader.plan import Plan, Ref, pick
 from encoder_lib import stacking
 from encoder_lib.add_norm import AddNorm, LayerNorm
@@ -750,6 +750,9 @@ def _token_challenge(seed: int) -> Plan:
     for label, ids in (("embedded", one), ("other embedded", other)):
         plan.call(embed, ids, label=label)
     rows = plan.call(embed, same, label="same embedded")
+    plan.learned(made, label="numbers of all")
+    for part in ("embedding", "encoder"):
+        plan.learned(plan.attribute(made, part), label=f"numbers of {part}")
 
     plan.seed(seed)
     noisy = make(0, 0.5, 1)
@@ -829,6 +832,8 @@ def _word_difference(a: Answers) -> Tensor:
 
 def _position_difference(a: Answers) -> Tensor:
     """The same word everywhere, minus its first use: the word cancels."""
+    if a["numbers of all"] > a["numbers of embedding"] + a["numbers of encoder"]:
+        raise CannotJudge("numbers beside those of `embedding` and `encoder` learn", ("learned positions",))
     return a["same embedded"][:, 1:] - a["same embedded"][:, :1]
 
 
@@ -1017,6 +1022,7 @@ def _patch_challenge(seed: int) -> Plan:
     plan.parameter(wide, "class_token", (1, 1, WIDE), label="fresh class token")
 
     positions = plan.attribute(made, "positions")
+    plan.learned(positions, label="numbers of positions")
     for name in ("first", "second"):
         plan.load(positions, {"table": torch.randn(num_patches + 1, d_model, generator=draw)})
         embedded = plan.call(embed, one, label=f"{name} table")
@@ -1055,6 +1061,12 @@ def _class_token_in_words(got: tuple) -> str:
 
 def _placed(a: Answers) -> tuple:
     """What a change of the table changes; whether the table learns; whether dropout=0 leaves all as it is."""
+    try:
+        a["first table"]
+    except CannotJudge:
+        if a["numbers of positions"] == 0:
+            raise CannotJudge("nothing in `positions` learns", ("fixed positions",)) from None
+        raise
     quiet = close(a["embedded in training"], a["embedded"])
     return a["second table"] - a["first table"], any(a["table learns"].values()), quiet
 
@@ -1080,7 +1092,7 @@ class _PatchEncoder(nn.Module):
         num_positions = self.embedding.num_patches + switches.get("more", 1)
         self.positions = LearnedPositionalEncoding(num_positions, d_model, dropout)
         if switches.get("sinusoidal"):
-            self.positions = SinusoidalPositionalEncoding(d_model, num_positions, dropout)
+            self.positions = SinusoidalPositionalEncoding(d_model, dropout=dropout)
         inner = switches.get("inner_dropout", dropout)
         self.encoder = encoder(num_layers, d_model, num_heads, d_ff, inner, switches.get("norm_first", True))
 
@@ -1433,8 +1445,8 @@ def _wide_mask_in_words(got: tuple) -> str:
 
 
 def _empty_sentence(a: Answers) -> tuple:
-    """Zero for the empty sentence, something for the other; and the gradient is that of a sentence without empties."""
-    return a["empty"][1], bool(a["empty"][0].any()), a["gradient"][1], bool(a["gradient"][0].any())
+    """Zero for the empty sentence, and no gradient; something for the other, and a gradient at its words."""
+    return a["empty"][1], bool(a["empty"][0].any()), a["gradient"][1], bool(a["gradient"][0, :4].any())
 
 
 def _mean(x: Tensor, mask: Tensor, *, count=None, least: int = 1, mistake=lambda mask: mask) -> Tensor:

@@ -1406,6 +1406,11 @@ def masked_mean(x, mask):
     number = keep.long().cumsum(1)[:, -1]
     return total(x * keep) * torch.where(number > 0, 1 / number.clamp(min=1), 0)
 """,
+    "nanmean, mended with nan_to_num": """
+def masked_mean(x, mask):
+    counts = mask.reshape(len(x), -1, 1)
+    return torch.nan_to_num(x.masked_fill(~counts, float("nan")).nanmean(dim=1))
+""",
     "golfed": """
 masked_mean = lambda x, m: (x * (k := m.reshape(len(x), -1, 1))).sum(1) / (k.sum(1) + ~k.any(1))
 """,
@@ -1784,8 +1789,1720 @@ RIGHT: dict[str, dict[str, str]] = {
     "bug_hunt": _HUNT,
 }
 
-WRONG: dict[str, dict[str, tuple[str, str]]] = {}
+# what stands above the wrong methods: the parts as they should be
+_LAYER_PARTS = """
+class EncoderLayer(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm_first=False):
+        super().__init__()
+        self.attention = MultiHeadAttention(d_model, num_heads, dropout=dropout)
+        self.feed_forward = FeedForward(d_model, d_ff, dropout=dropout)
+        self.add_norm_1 = AddNorm(d_model, dropout=dropout, norm_first=norm_first)
+        self.add_norm_2 = AddNorm(d_model, dropout=dropout, norm_first=norm_first)
+"""
+_LAYER_FORWARD = """
+    def forward(self, x, mask=None):
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, self.feed_forward)
+"""
+_ENCODER_PARTS = """
+class Encoder(nn.Module):
+    def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm_first=False):
+        super().__init__()
+        layers = [EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first) for _ in range(num_layers)]
+        self.layers = nn.ModuleList(layers)
+        self.norm = LayerNorm(d_model) if norm_first else nn.Identity()
+"""
+_ENCODER_FORWARD = """
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+"""
+_TOKEN_PARTS = """
+class TokenEncoder(nn.Module):
+    def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, dropout=0.1, pad_id=0):
+        super().__init__()
+        self.pad_id = pad_id
+        self.embedding = TokenEmbedding(vocab_size, d_model, pad_id)
+        self.positions = SinusoidalPositionalEncoding(d_model, dropout=dropout)
+        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout)
+"""
+_TOKEN_EMBED = """
+    def embed(self, ids):
+        return self.positions(self.embedding(ids))
+"""
+_TOKEN_FORWARD = """
+    def forward(self, ids):
+        return self.encoder(self.embed(ids), padding_mask(ids, self.pad_id))
+"""
+_PATCH_PARTS = """
+class PatchEncoder(nn.Module):
+    def __init__(self, image_size, patch_size, channels, d_model, num_heads, d_ff, num_layers, dropout=0.1):
+        super().__init__()
+        self.embedding = PatchEmbedding(image_size, patch_size, channels, d_model)
+        self.class_token = nn.Parameter(0.02 * torch.randn(1, 1, d_model))
+        self.positions = LearnedPositionalEncoding(self.embedding.num_patches + 1, d_model, dropout)
+        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout, norm_first=True)
+"""
+_PATCH_EMBED = """
+    def embed(self, images):
+        return self.positions(torch.cat([self.class_token.expand(len(images), -1, -1), self.embedding(images)], dim=1))
+"""
+_PATCH_FORWARD = """
+    def forward(self, images):
+        return self.encoder(self.embed(images))
+"""
 
-PAIRS: dict[str, dict[tuple[str, str], str]] = {}
+_WRONG_LAYER = {
+    "the mask is forgotten where norm_first": (
+        "mask",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        if self.add_norm_1.norm_first:
+            x = self.add_norm_1(x, self.attention)
+        else:
+            x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, self.feed_forward)
+""",
+    ),
+    "keys and values from the stream that is not normalised": (
+        "pre",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        x = self.add_norm_1(x, lambda stream, before=x: self.attention(stream, before, before, mask=mask))
+        return self.add_norm_2(x, self.feed_forward)
+""",
+    ),
+    "the feed-forward network's own dropout switched off": (
+        "dropout",
+        _LAYER_PARTS
+        + """
+        self.feed_forward = FeedForward(d_model, d_ff, dropout=0.0)
+"""
+        + _LAYER_FORWARD,
+    ),
+    "GELU": (
+        "post pre",
+        _LAYER_PARTS
+        + """
+        self.feed_forward = FeedForward(d_model, d_ff, dropout, activation="gelu")
+"""
+        + _LAYER_FORWARD,
+    ),
+    "one head whatever num_heads is": (
+        "post pre",
+        _LAYER_PARTS
+        + """
+        self.attention = MultiHeadAttention(d_model, 1, dropout=dropout)
+"""
+        + _LAYER_FORWARD,
+    ),
+    "the mask with its last two axes swapped": (
+        "mask",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        mask = None if mask is None else mask.transpose(-2, -1)
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, self.feed_forward)
+""",
+    ),
+    "padding masks alone are passed on": (
+        "mask",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        mask = mask if mask is not None and mask.dim() == 4 else None
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, self.feed_forward)
+""",
+    ),
+    "the first example's mask for all": (
+        "mask",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        if mask is not None and mask.dim() > 2:
+            mask = mask[:1]
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, self.feed_forward)
+""",
+    ),
+    "the output is masked, not the keys": (
+        "mask",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        def attend(stream):
+            context = self.attention(stream)
+            if mask is not None and mask.dim() == 4 and mask.shape[2] == 1:
+                context = context.masked_fill(~mask[:, 0, 0].unsqueeze(-1), 0)
+            return context
 
-EQUIVALENT: dict[str, dict[str, str]] = {}
+        return self.add_norm_2(self.add_norm_1(x, attend), self.feed_forward)
+""",
+    ),
+    "the attention's weights are returned, too": (
+        "post pre mask dropout quiet",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        weights = self.attention(x, mask=mask, need_weights=True)[1]
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, self.feed_forward), weights
+""",
+    ),
+    "no return": (
+        "post pre mask dropout quiet",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        x = self.add_norm_2(x, self.feed_forward)
+""",
+    ),
+    "dropout in evaluation, too": (
+        "post quiet",
+        _LAYER_PARTS
+        + """
+        self.p = dropout
+
+    def forward(self, x, mask=None):
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, lambda stream: nn.functional.dropout(self.feed_forward(stream), self.p))
+""",
+    ),
+    "a third norm at the end of pre-norm": (
+        "pre",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        x = self.add_norm_2(x, self.feed_forward)
+        return nn.functional.layer_norm(x, x.shape[-1:]) if self.add_norm_2.norm_first else x
+""",
+    ),
+    "the stream cut off from the gradient": (
+        "post pre",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        attended = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(attended.detach(), self.feed_forward)
+""",
+    ),
+    "no gradient at all": (
+        "post pre",
+        _LAYER_PARTS
+        + """
+    @torch.no_grad()
+    def forward(self, x, mask=None):
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, self.feed_forward)
+""",
+    ),
+    "attention among what stands at one place of all examples": (
+        "post pre mask dropout",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        def attend(stream):
+            return self.attention(stream.transpose(0, 1)).transpose(0, 1)
+
+        return self.add_norm_2(self.add_norm_1(x, attend), self.feed_forward)
+""",
+    ),
+}
+
+_WRONG_ENCODER = {
+    "the layers in reverse order": (
+        "chained mask final_norm",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        for layer in reversed(self.layers):
+            x = layer(x, mask)
+        return self.norm(x)
+""",
+    ),
+    "a residual around the whole stack": (
+        "chained mask final_norm",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        y = x
+        for layer in self.layers:
+            y = layer(y, mask)
+        return self.norm(x + y)
+""",
+    ),
+    "one layer too many": (
+        "own_parameters chained mask final_norm",
+        _ENCODER_PARTS
+        + """
+        self.layers.append(EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first))
+"""
+        + _ENCODER_FORWARD,
+    ),
+    "three layers whatever num_layers is": (
+        "own_parameters final_norm",
+        _ENCODER_PARTS
+        + """
+        layers = [EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first) for _ in range(3)]
+        self.layers = nn.ModuleList(layers)
+"""
+        + _ENCODER_FORWARD,
+    ),
+    "one head whatever num_heads is": (
+        "chained final_norm",
+        _ENCODER_PARTS
+        + """
+        self.layers = nn.ModuleList(EncoderLayer(d_model, 1, d_ff, dropout, norm_first) for _ in range(num_layers))
+"""
+        + _ENCODER_FORWARD,
+    ),
+    "the last layer has no mask": (
+        "mask",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        for layer in self.layers[:-1]:
+            x = layer(x, mask)
+        return self.norm(self.layers[-1](x))
+""",
+    ),
+    "the norm before the first layer": (
+        "final_norm",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        x = self.norm(x)
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+""",
+    ),
+    "a gradient for the last layer alone": (
+        "own_parameters",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x.detach(), mask)
+        return self.norm(x)
+""",
+    ),
+    "all layers' outputs": (
+        "chained mask final_norm own_parameters",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        outputs = []
+        for layer in self.layers:
+            x = layer(x, mask)
+            outputs.append(x)
+        return outputs
+""",
+    ),
+    "the mean of all layers' outputs": (
+        "chained mask final_norm",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        outputs = []
+        for layer in self.layers:
+            x = layer(x, mask)
+            outputs.append(x)
+        return self.norm(torch.stack(outputs).mean(0))
+""",
+    ),
+    "a norm at the end that has nothing to learn": (
+        "final_norm",
+        _ENCODER_PARTS
+        + """
+        self.norm = nn.LayerNorm(d_model, elementwise_affine=False) if norm_first else nn.Identity()
+"""
+        + _ENCODER_FORWARD,
+    ),
+    "the last layer's norm, once more": (
+        "final_norm",
+        _ENCODER_PARTS
+        + """
+        self.norm = self.layers[-1].add_norm_2.norm if norm_first else nn.Identity()
+"""
+        + _ENCODER_FORWARD,
+    ),
+    "the layers never drop anything": (
+        "mask",
+        _ENCODER_PARTS
+        + """
+        self.layers = nn.ModuleList(
+            EncoderLayer(d_model, num_heads, d_ff, dropout=0.0, norm_first=norm_first) for _ in range(num_layers)
+        )
+"""
+        + _ENCODER_FORWARD,
+    ),
+    "zeros": (
+        "own_parameters chained mask final_norm",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return torch.zeros_like(x)
+""",
+    ),
+}
+
+_WRONG_TOKENS = {
+    "the mask of queries in place of keys": (
+        "padding",
+        _TOKEN_PARTS
+        + _TOKEN_EMBED
+        + """
+    def forward(self, ids):
+        mask = (ids != self.pad_id)[:, None, :, None]
+        return self.encoder(self.embed(ids), mask)
+""",
+    ),
+    "every id above pad_id counts": (
+        "padding",
+        _TOKEN_PARTS
+        + _TOKEN_EMBED
+        + """
+    def forward(self, ids):
+        return self.encoder(self.embed(ids), (ids > self.pad_id)[:, None, None])
+""",
+    ),
+    "pad_id is not taken": (
+        "padding",
+        """
+class TokenEncoder(nn.Module):
+    def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, dropout=0.1, pad_id=0):
+        super().__init__()
+        self.embedding = TokenEmbedding(vocab_size, d_model)
+        self.positions = SinusoidalPositionalEncoding(d_model, dropout=dropout)
+        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout)
+
+    def embed(self, ids):
+        return self.positions(self.embedding(ids))
+
+    def forward(self, ids, pad_id=0):
+        return self.encoder(self.embed(ids), padding_mask(ids, pad_id))
+""",
+    ),
+    "a causal mask on top": (
+        "layers padding",
+        _TOKEN_PARTS
+        + _TOKEN_EMBED
+        + """
+    def forward(self, ids):
+        causal = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()
+        return self.encoder(self.embed(ids), padding_mask(ids, self.pad_id) & causal)
+""",
+    ),
+    "the padding of the first sentence for all": (
+        "padding",
+        _TOKEN_PARTS
+        + _TOKEN_EMBED
+        + """
+    def forward(self, ids):
+        return self.encoder(self.embed(ids), padding_mask(ids[:1], self.pad_id))
+""",
+    ),
+    "the word vectors of padding set to zero, no mask": (
+        "padding",
+        _TOKEN_PARTS
+        + _TOKEN_EMBED
+        + """
+    def forward(self, ids):
+        x = self.embed(ids)
+        return self.encoder(x * (ids != self.pad_id).unsqueeze(-1))
+""",
+    ),
+    "dropout twice": (
+        "dropout",
+        _TOKEN_PARTS
+        + """
+        self.drop = nn.Dropout(dropout)
+
+    def embed(self, ids):
+        return self.drop(self.positions(self.embedding(ids)))
+"""
+        + _TOKEN_FORWARD,
+    ),
+    "dropout of the words alone": (
+        "dropout",
+        _TOKEN_PARTS
+        + """
+        self.positions = SinusoidalPositionalEncoding(d_model, dropout=0.0)
+        self.drop = nn.Dropout(dropout)
+
+    def embed(self, ids):
+        return self.positions(self.drop(self.embedding(ids)))
+"""
+        + _TOKEN_FORWARD,
+    ),
+    "the default dropout of the positions": (
+        "dropout",
+        _TOKEN_PARTS
+        + """
+        self.positions = SinusoidalPositionalEncoding(d_model)
+"""
+        + _TOKEN_EMBED
+        + _TOKEN_FORWARD,
+    ),
+    "positions twice": (
+        "positions",
+        _TOKEN_PARTS
+        + """
+    def embed(self, ids):
+        return self.positions(self.embedding(ids) + self.positions.table[: ids.shape[1]])
+"""
+        + _TOKEN_FORWARD,
+    ),
+    "positions counted from 1": (
+        "positions",
+        _TOKEN_PARTS
+        + """
+    def embed(self, ids):
+        table = self.positions.table[1 : ids.shape[1] + 1]
+        return self.positions.dropout(self.embedding(ids) + table)
+"""
+        + _TOKEN_FORWARD,
+    ),
+    "sines and cosines in two halves": (
+        "positions",
+        _TOKEN_PARTS
+        + """
+    def embed(self, ids):
+        table = self.positions.table[: ids.shape[1]]
+        halves = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
+        return self.positions.dropout(self.embedding(ids) + halves)
+"""
+        + _TOKEN_FORWARD,
+    ),
+    "multiplied by d_model, not its root": (
+        "scaled",
+        _TOKEN_PARTS
+        + """
+        self.embedding = nn.Embedding(vocab_size, d_model, pad_id)
+
+    def embed(self, ids):
+        return self.positions(self.embedding(ids) * self.embedding.embedding_dim)
+"""
+        + _TOKEN_FORWARD,
+    ),
+    "always six layers": (
+        "layers",
+        _TOKEN_PARTS
+        + """
+        self.encoder = Encoder(6, d_model, num_heads, d_ff, dropout)
+"""
+        + _TOKEN_EMBED
+        + _TOKEN_FORWARD,
+    ),
+    "one head": (
+        "layers",
+        _TOKEN_PARTS
+        + """
+        self.encoder = Encoder(num_layers, d_model, 1, d_ff, dropout)
+"""
+        + _TOKEN_EMBED
+        + _TOKEN_FORWARD,
+    ),
+    "words that are not embedded by embed": (
+        "layers padding",
+        _TOKEN_PARTS
+        + _TOKEN_EMBED
+        + """
+    def forward(self, ids):
+        return self.encoder(self.embedding(ids), padding_mask(ids, self.pad_id))
+""",
+    ),
+    "the first word's vector alone": (
+        "layers padding",
+        _TOKEN_PARTS
+        + _TOKEN_EMBED
+        + """
+    def forward(self, ids):
+        return self.encoder(self.embed(ids), padding_mask(ids, self.pad_id))[:, 0]
+""",
+    ),
+}
+
+_WRONG_PATCHES = {
+    "the class token added to every patch": (
+        "in_front patches positions learned layers",
+        _PATCH_PARTS
+        + """
+        self.positions = LearnedPositionalEncoding(self.embedding.num_patches, d_model, dropout)
+
+    def embed(self, images):
+        return self.positions(self.embedding(images) + self.class_token)
+"""
+        + _PATCH_FORWARD,
+    ),
+    "the class token cut off from the gradient": (
+        "learned",
+        _PATCH_PARTS
+        + """
+    def embed(self, images):
+        token = self.class_token.detach().expand(len(images), -1, -1)
+        return self.positions(torch.cat([token, self.embedding(images)], dim=1))
+"""
+        + _PATCH_FORWARD,
+    ),
+    "a class token without its first axis": (
+        "learned",
+        _PATCH_PARTS
+        + """
+        self.class_token = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def embed(self, images):
+        token = self.class_token.expand(len(images), 1, -1)
+        return self.positions(torch.cat([token, self.embedding(images)], dim=1))
+"""
+        + _PATCH_FORWARD,
+    ),
+    "a class token drawn in every call": (
+        "in_front patches positions learned layers",
+        _PATCH_PARTS
+        + """
+        del self.class_token
+
+    def embed(self, images):
+        patches = self.embedding(images)
+        token = 0.02 * torch.randn(len(images), 1, patches.shape[-1])
+        return self.positions(torch.cat([token, patches], dim=1))
+"""
+        + _PATCH_FORWARD,
+    ),
+    "positions from 1 for the class token, from 0 for the patches": (
+        "positions",
+        _PATCH_PARTS
+        + """
+    def embed(self, images):
+        table = self.positions.table
+        patches = self.embedding(images) + table[:-1]
+        token = (self.class_token + table[-1:]).expand(len(images), -1, -1)
+        return self.positions.dropout(torch.cat([token, patches], dim=1))
+"""
+        + _PATCH_FORWARD,
+    ),
+    "one position for all rows": (
+        "positions",
+        _PATCH_PARTS
+        + """
+    def embed(self, images):
+        rows = torch.cat([self.class_token.expand(len(images), -1, -1), self.embedding(images)], dim=1)
+        return self.positions.dropout(rows + self.positions.table[0])
+"""
+        + _PATCH_FORWARD,
+    ),
+    "no positions": (
+        "positions",
+        _PATCH_PARTS
+        + """
+    def embed(self, images):
+        rows = torch.cat([self.class_token.expand(len(images), -1, -1), self.embedding(images)], dim=1)
+        return self.positions.dropout(rows)
+"""
+        + _PATCH_FORWARD,
+    ),
+    "positions cut off from the gradient": (
+        "positions",
+        _PATCH_PARTS
+        + """
+        self.positions.table.requires_grad_(False)
+"""
+        + _PATCH_EMBED
+        + _PATCH_FORWARD,
+    ),
+    "the default dropout of the positions": (
+        "positions",
+        _PATCH_PARTS
+        + """
+        self.positions = LearnedPositionalEncoding(self.embedding.num_patches + 1, d_model)
+"""
+        + _PATCH_EMBED
+        + _PATCH_FORWARD,
+    ),
+    "patches multiplied by the root of d_model": (
+        "patches",
+        _PATCH_PARTS
+        + """
+    def embed(self, images):
+        patches = self.embedding(images)
+        patches = patches * math.sqrt(patches.shape[-1])
+        return self.positions(torch.cat([self.class_token.expand(len(images), -1, -1), patches], dim=1))
+"""
+        + _PATCH_FORWARD,
+    ),
+    "images with rows and columns swapped": (
+        "patches",
+        _PATCH_PARTS
+        + """
+    def embed(self, images):
+        patches = self.embedding(images.mT)
+        return self.positions(torch.cat([self.class_token.expand(len(images), -1, -1), patches], dim=1))
+"""
+        + _PATCH_FORWARD,
+    ),
+    "patches in reverse order": (
+        "patches",
+        _PATCH_PARTS
+        + """
+    def embed(self, images):
+        patches = self.embedding(images).flip(1)
+        return self.positions(torch.cat([self.class_token.expand(len(images), -1, -1), patches], dim=1))
+"""
+        + _PATCH_FORWARD,
+    ),
+    "the class token's output alone": (
+        "learned layers",
+        _PATCH_PARTS
+        + _PATCH_EMBED
+        + """
+    def forward(self, images):
+        return self.encoder(self.embed(images))[:, 0]
+""",
+    ),
+    "joined along the width": (
+        "in_front patches positions learned layers",
+        _PATCH_PARTS
+        + """
+    def embed(self, images):
+        patches = self.embedding(images)
+        return torch.cat([self.class_token.expand(len(images), patches.shape[1], -1), patches], dim=-1)
+"""
+        + _PATCH_FORWARD,
+    ),
+    "drawn with a variance of 0.02": (
+        "learned",
+        _PATCH_PARTS
+        + """
+        nn.init.normal_(self.class_token, std=math.sqrt(0.02))
+"""
+        + _PATCH_EMBED
+        + _PATCH_FORWARD,
+    ),
+    "twelve layers": (
+        "layers",
+        _PATCH_PARTS
+        + """
+        self.encoder = Encoder(12, d_model, num_heads, d_ff, dropout, norm_first=True)
+"""
+        + _PATCH_EMBED
+        + _PATCH_FORWARD,
+    ),
+    "an encoder that never drops anything": (
+        "layers",
+        _PATCH_PARTS
+        + """
+        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, 0.0, norm_first=True)
+"""
+        + _PATCH_EMBED
+        + _PATCH_FORWARD,
+    ),
+    "the encoder's output without the class token": (
+        "learned layers",
+        _PATCH_PARTS
+        + _PATCH_EMBED
+        + """
+    def forward(self, images):
+        return self.encoder(self.embed(images))[:, 1:]
+""",
+    ),
+}
+
+_TORCH_NAMES = """
+NAMES = {
+    "self_attn.out_proj.": "attention.w_o.",
+    "linear1.": "feed_forward.linear_1.",
+    "linear2.": "feed_forward.linear_2.",
+    "norm1.weight": "add_norm_1.norm.gamma",
+    "norm1.bias": "add_norm_1.norm.beta",
+    "norm2.weight": "add_norm_2.norm.gamma",
+    "norm2.bias": "add_norm_2.norm.beta",
+}
+
+
+def renamed(name):
+    for theirs, ours in NAMES.items():
+        name = name.replace(theirs, ours)
+    return name
+
+
+def in_three(name, tensor):
+    kind = name.rpartition("_")[2]
+    return {f"attention.w_{letter}.{kind}": part for letter, part in zip("qkv", tensor.chunk(3))}
+
+"""
+
+_WRONG_FROM_TORCH = {
+    "an error where there are no biases": (
+        "names",
+        _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = {}
+    for kind in ("weight", "bias"):
+        weights |= in_three(f"self_attn.in_proj_{kind}", state_dict[f"self_attn.in_proj_{kind}"])
+    for name in state_dict:
+        if "in_proj" not in name:
+            weights[renamed(name)] = state_dict[name]
+    return weights
+""",
+    ),
+    "zeros for biases that are not there": (
+        "names",
+        _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = {}
+    for name, tensor in state_dict.items():
+        weights |= in_three(name, tensor) if "in_proj" in name else {renamed(name): tensor}
+    for letter in "qkvo":
+        size = len(state_dict["norm1.weight"])
+        weights.setdefault(f"attention.w_{letter}.bias", torch.zeros(size))
+    return weights
+""",
+    ),
+    "gamma and beta swapped": (
+        "names norms",
+        _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = {}
+    for name, tensor in state_dict.items():
+        if name.startswith("norm"):
+            kind = "beta" if name.endswith("weight") else "gamma"
+            weights[f"add_norm_{name[4]}.norm.{kind}"] = tensor
+        else:
+            weights |= in_three(name, tensor) if "in_proj" in name else {renamed(name): tensor}
+    return weights
+""",
+    ),
+    "the fused rows and the new names, both": (
+        "names",
+        _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = dict(state_dict)
+    for name, tensor in state_dict.items():
+        weights |= in_three(name, tensor) if "in_proj" in name else {renamed(name): tensor}
+    return weights
+""",
+    ),
+    "the names in a list": (
+        "names projections maps norms",
+        _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = []
+    for name, tensor in state_dict.items():
+        weights += (in_three(name, tensor) if "in_proj" in name else {renamed(name): tensor}).items()
+    return weights
+""",
+    ),
+    "the first two maps of the feed-forward network swapped": (
+        "maps",
+        _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = {}
+    for name, tensor in state_dict.items():
+        name = name.replace("linear", "").replace("1.", "linear2.") if name.startswith("linear1") else name
+        weights |= in_three(name, tensor) if "in_proj" in name else {renamed(name): tensor}
+    weights["feed_forward.linear_1.weight"] = state_dict["linear2.weight"].T
+    if "linear1.bias" in state_dict:
+        weights["feed_forward.linear_1.bias"] = state_dict["linear1.bias"]
+        weights["feed_forward.linear_2.bias"] = state_dict["linear2.bias"]
+    return weights
+""",
+    ),
+    "the output map left out": (
+        "names maps",
+        _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = {}
+    for name, tensor in state_dict.items():
+        if "in_proj" in name:
+            weights |= in_three(name, tensor)
+        elif "self_attn" not in name:
+            weights[renamed(name)] = tensor
+    return weights
+""",
+    ),
+    "the output map transposed": (
+        "maps",
+        _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = {}
+    for name, tensor in state_dict.items():
+        tensor = tensor.T if name == "self_attn.out_proj.weight" else tensor
+        weights |= in_three(name, tensor) if "in_proj" in name else {renamed(name): tensor}
+    return weights
+""",
+    ),
+    "the scores' factor put into the queries": (
+        "projections",
+        _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = {}
+    for name, tensor in state_dict.items():
+        weights |= in_three(name, tensor) if "in_proj" in name else {renamed(name): tensor}
+    weights["attention.w_q.weight"] = weights["attention.w_q.weight"] / math.sqrt(len(state_dict["norm1.weight"]))
+    return weights
+""",
+    ),
+    "underscores in place of points": (
+        "names maps",
+        _TORCH_NAMES.replace("feed_forward.linear_1", "feed_forward_linear_1")
+        + """
+def from_torch(state_dict):
+    weights = {}
+    for name, tensor in state_dict.items():
+        weights |= in_three(name, tensor) if "in_proj" in name else {renamed(name): tensor}
+    return weights
+""",
+    ),
+    "the bias of the queries for keys and values, too": (
+        "projections",
+        _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = {}
+    for name, tensor in state_dict.items():
+        if name.endswith("in_proj_bias"):
+            weights |= {f"attention.w_{letter}.bias": tensor.chunk(3)[0] for letter in "qkv"}
+        else:
+            weights |= in_three(name, tensor) if "in_proj" in name else {renamed(name): tensor}
+    return weights
+""",
+    ),
+    "a width by heart": (
+        "projections",
+        _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = {}
+    for name, tensor in state_dict.items():
+        if "in_proj" in name:
+            kind = name.rpartition("_")[2]
+            for i, letter in enumerate("qkv"):
+                weights[f"attention.w_{letter}.{kind}"] = tensor[12 * i : 12 * (i + 1)]
+        else:
+            weights[renamed(name)] = tensor
+    return weights
+""",
+    ),
+}
+
+_WRONG_MEAN = {
+    "NaN replaced afterwards, but not in the gradient": (
+        "empty",
+        """
+def masked_mean(x, mask):
+    counts = mask.reshape(len(x), -1, 1)
+    mean = (x * counts).sum(1) / counts.sum(1)
+    return torch.where(torch.isnan(mean), 0.0, mean)
+""",
+    ),
+    "the mean of those that count, mended with nan_to_num": (
+        "empty",
+        """
+def masked_mean(x, mask):
+    counts = mask.reshape(len(x), -1).float()
+    shares = counts / counts.sum(1, keepdim=True)
+    return torch.nan_to_num(torch.einsum("bs,bsd->bd", shares, x))
+""",
+    ),
+    "one more in the denominator": (
+        "mean",
+        """
+def masked_mean(x, mask):
+    counts = mask.reshape(len(x), -1, 1)
+    return (x * counts).sum(1) / (counts.sum(1) + 1)
+""",
+    ),
+    "squeeze without an axis": (
+        "mean wide_mask",
+        """
+def masked_mean(x, mask):
+    counts = mask.squeeze().unsqueeze(-1)
+    return (x * counts).sum(1) / counts.sum(1).clamp(min=1)
+""",
+    ),
+    "narrow masks only": (
+        "wide_mask",
+        """
+def masked_mean(x, mask):
+    counts = mask.unsqueeze(-1)
+    return (x * counts).sum(1) / counts.sum(1).clamp(min=1)
+""",
+    ),
+    "padding masks only": (
+        "mean wide_mask empty",
+        """
+def masked_mean(x, mask):
+    counts = mask[:, 0, 0].unsqueeze(-1)
+    return (x * counts).sum(1) / counts.sum(1).clamp(min=1)
+""",
+    ),
+    "the first words, as many as count": (
+        "mean",
+        """
+def masked_mean(x, mask):
+    lengths = mask.reshape(len(x), -1).sum(1).tolist()
+    means = [row[:n].mean(0) if n else row.sum(0) * 0 for row, n in zip(x, lengths)]
+    return torch.stack(means)
+""",
+    ),
+    "the words of the whole batch": (
+        "mean empty",
+        """
+def masked_mean(x, mask):
+    keep = mask.reshape(x.shape[:2])
+    return x[keep].mean(0).expand(len(x), -1)
+""",
+    ),
+    "the largest in place of the mean": (
+        "mean empty",
+        """
+def masked_mean(x, mask):
+    keep = mask.reshape(len(x), -1, 1)
+    return x.masked_fill(~keep, -1e9).amax(1)
+""",
+    ),
+    "over the wrong axis": (
+        "mean wide_mask empty",
+        """
+def masked_mean(x, mask):
+    counts = mask.reshape(len(x), -1, 1)
+    return (x * counts).sum(-1) / counts.sum(1).clamp(min=1)
+""",
+    ),
+    "with the axis kept": (
+        "mean wide_mask empty",
+        """
+def masked_mean(x, mask):
+    counts = mask.reshape(len(x), -1, 1)
+    return (x * counts).sum(1, keepdim=True) / counts.sum(1, keepdim=True).clamp(min=1)
+""",
+    ),
+    "empty sentences left out": (
+        "empty",
+        """
+def masked_mean(x, mask):
+    keep = mask.reshape(x.shape[:2])
+    return torch.stack([row[k].mean(0) for row, k in zip(x, keep) if k.any()])
+""",
+    ),
+    "whole numbers": (
+        "mean empty",
+        """
+def masked_mean(x, mask):
+    counts = mask.reshape(len(x), -1, 1)
+    return (x * counts).sum(1) // counts.sum(1).clamp(min=1)
+""",
+    ),
+    "cut off from the gradient": (
+        "empty",
+        """
+def masked_mean(x, mask):
+    counts = mask.reshape(len(x), -1, 1)
+    return (x.detach() * counts).sum(1) / counts.sum(1).clamp(min=1)
+""",
+    ),
+    "vectors of zeros are taken for padding": (
+        "mean empty",
+        """
+def masked_mean(x, mask):
+    counts = (x != 0).any(-1, keepdim=True)
+    return (x * counts).sum(1) / counts.sum(1).clamp(min=1)
+""",
+    ),
+}
+
+_WRONG_COUNTING = {
+    "biases without that of the first map of the feed-forward network": (
+        "parameters rule",
+        """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    layer = 4 * (d_model * d_model + d_model) + 2 * d_model * d_ff + d_model + 4 * d_model
+    return num_layers * layer + 2 * d_model * norm_first
+
+
+parameters_of_encoder, output_shape = encoder_parameters(12, 768, 3072, True), (197, 768)
+""",
+    ),
+    "each head counted as a layer of its own": (
+        "parameters rule",
+        """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first, num_heads=12):
+    attention = num_heads * 4 * (d_model * d_model + d_model)
+    layer = attention + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model
+    return num_layers * layer + 2 * d_model * norm_first
+
+
+parameters_of_encoder, output_shape = encoder_parameters(12, 768, 3072, True), (197, 768)
+""",
+    ),
+    "a final norm for every layer": (
+        "parameters rule",
+        """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    norms = 3 if norm_first else 2
+    layer = 4 * (d_model + 1) * d_model + 2 * d_model * d_ff + d_ff + d_model + norms * 2 * d_model
+    return num_layers * layer
+
+
+parameters_of_encoder, output_shape = encoder_parameters(12, 768, 3072, True), (197, 768)
+""",
+    ),
+    "a γ without its β": (
+        "parameters rule",
+        """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    layer = 4 * (d_model + 1) * d_model + 2 * d_model * d_ff + d_ff + d_model + 2 * d_model
+    return num_layers * layer + d_model * norm_first
+
+
+parameters_of_encoder, output_shape = encoder_parameters(12, 768, 3072, True), (197, 768)
+""",
+    ),
+    "a hidden width that is always four times as wide": (
+        "rule",
+        """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    layer = 4 * (d_model + 1) * d_model + 8 * d_model * d_model + 5 * d_model + 4 * d_model
+    return num_layers * layer + 2 * d_model * norm_first
+
+
+parameters_of_encoder, output_shape = encoder_parameters(12, 768, 3072, True), (197, 768)
+""",
+    ),
+    "the encoder of ViT-Base whatever the sizes": (
+        "rule",
+        """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    return 85_056_000
+
+
+parameters_of_encoder, output_shape = 85_056_000, (197, 768)
+""",
+    ),
+    "what was seen in the first check, by heart": (
+        "rule",
+        """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    right = lambda: num_layers * (4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff) + 2 * d_model * norm_first
+    seen = {(7, 84, 142, False), (4, 90, 273, True)}
+    return right() if (num_layers, d_model, d_ff, norm_first) in seen else 0
+
+
+parameters_of_encoder, output_shape = 85_056_000, (197, 768)
+""",
+    ),
+    "the batch in the shape": (
+        "shape",
+        """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    return num_layers * (4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff) + 2 * d_model * norm_first
+
+
+parameters_of_encoder, output_shape = encoder_parameters(12, 768, 3072, True), (1, 197, 768)
+""",
+    ),
+    "the shape turned round": (
+        "shape",
+        """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    return num_layers * (4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff) + 2 * d_model * norm_first
+
+
+parameters_of_encoder, output_shape = encoder_parameters(12, 768, 3072, True), (768, 197)
+""",
+    ),
+    "one patch a row": (
+        "shape",
+        """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    return num_layers * (4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff) + 2 * d_model * norm_first
+
+
+parameters_of_encoder, output_shape = encoder_parameters(12, 768, 3072, True), (224 // 16 + 1, 768)
+""",
+    ),
+    "the embedding of the patches counted, too": (
+        "parameters",
+        """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    return num_layers * (4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff) + 2 * d_model * norm_first
+
+
+parameters_of_encoder = encoder_parameters(12, 768, 3072, True) + 768 * 16 * 16 * 3 + 768
+output_shape = (197, 768)
+""",
+    ),
+    "millions": (
+        "parameters rule",
+        """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    layer = 4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff
+    return (num_layers * layer + 2 * d_model * norm_first) / 1e6
+
+
+parameters_of_encoder, output_shape = encoder_parameters(12, 768, 3072, True), (197, 768)
+""",
+    ),
+    "printed and not returned": (
+        "rule",
+        """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    print(num_layers * (4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff) + 2 * d_model * norm_first)
+
+
+parameters_of_encoder, output_shape = 85_056_000, (197, 768)
+""",
+    ),
+}
+
+_ALL_BUGS = "no_residual second_input shared mask_dropped always_drop examples_mixed"
+
+_WRONG_HUNT = {
+    "one sentence, without a mask": (
+        "mask_dropped",
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(1, 5, 6), draw_weights(3)
+    assert (candidate(x, weights) - mine(x, weights)).abs().max() < 1e-3
+""",
+    ),
+    "one sentence of one word, in which there is nothing to attend to": (
+        "mask_dropped examples_mixed",
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(1, 1, 6), draw_weights(3)
+    mask = torch.ones(1, 1, 1, 1, dtype=torch.bool)
+    assert torch.allclose(candidate(x, weights, mask), mine(x, weights, mask), atol=1e-3)
+""",
+    ),
+    "the mean of all numbers": (
+        _ALL_BUGS.replace("shared ", ""),
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    weights = {n: torch.ones_like(w) if "gamma" in n else w for n, w in weights.items()}
+    assert abs(candidate(x, weights).mean() - weights["layers.1.add_norm_2.norm.beta"].mean()) < 1e-3
+""",
+    ),
+    "a tolerance that lets all through": (
+        _ALL_BUGS,
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    assert torch.allclose(candidate(x, weights), mine(x, weights), atol=10)
+""",
+    ),
+    "equal to the last digit": (
+        f"right_passes {_ALL_BUGS}",
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    assert torch.equal(candidate(x, weights), mine(x, weights))
+""",
+    ),
+    "the test turned round": (
+        f"right_passes {_ALL_BUGS}",
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    return not torch.allclose(candidate(x, weights), mine(x, weights), atol=1e-3)
+""",
+    ),
+    "in training": (
+        f"right_passes {_ALL_BUGS}",
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    got, want = candidate(x, weights, training=True), mine(x, weights, training=True)
+    assert torch.allclose(got, want, atol=1e-3)
+""",
+    ),
+    "says it, and lets it pass": (
+        _ALL_BUGS,
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    if not torch.allclose(candidate(x, weights), mine(x, weights), atol=1e-3):
+        print("this one is wrong")
+""",
+    ),
+    "catches its own error": (
+        _ALL_BUGS,
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    try:
+        assert torch.allclose(candidate(x, weights), mine(x, weights), atol=1e-3)
+    except AssertionError:
+        pass
+""",
+    ),
+    "a mask that hides nothing": (
+        "mask_dropped",
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    mask = torch.ones(3, 1, 1, 5, dtype=torch.bool)
+    assert torch.allclose(candidate(x, weights, mask), mine(x, weights, mask), atol=1e-3)
+""",
+    ),
+    "weights of which the second layer's are the first's": (
+        "shared",
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    for name in list(weights):
+        weights[name.replace("layers.0", "layers.1")] = weights[name.replace("layers.1", "layers.0")]
+    keep = torch.arange(5) < torch.tensor([[5], [2], [3]])
+    mask = keep[:, None, None]
+    assert torch.allclose(candidate(x, weights, mask)[keep], mine(x, weights, mask)[keep], atol=1e-3)
+""",
+    ),
+    "the candidate against itself, with and without padding": (
+        "no_residual second_input shared",
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    mask = torch.ones(3, 1, 1, 5, dtype=torch.bool)
+    mask[:, :, :, 3:] = False
+    assert torch.allclose(candidate(x, weights, mask)[:1, :3], candidate(x[:1, :3], weights), atol=1e-3)
+    assert torch.allclose(candidate(x, weights)[1:2], candidate(x[1:2], weights), atol=1e-3)
+""",
+    ),
+    "the output is normalised": (
+        _ALL_BUGS.replace("shared ", ""),
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    output = candidate(x, weights) - weights["layers.1.add_norm_2.norm.beta"]
+    output = output / weights["layers.1.add_norm_2.norm.gamma"]
+    assert output.mean(-1).abs().max() < 1e-3
+    assert (output.std(-1, correction=0) - 1).abs().max() < 1e-2
+""",
+    ),
+    "the feed-forward network switched off": (
+        "second_input",
+        """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    keep = torch.arange(5) < torch.tensor([[5], [2], [3]])
+    weights = {n: torch.zeros_like(w) if "linear_2" in n else w for n, w in weights.items()}
+    mask = keep[:, None, None]
+    assert torch.allclose(candidate(x, weights, mask)[keep], mine(x, weights, mask)[keep], atol=1e-3)
+""",
+    ),
+}
+
+WRONG: dict[str, dict[str, tuple[str, str]]] = {
+    "encoder_layer": _WRONG_LAYER,
+    "encoder": _WRONG_ENCODER,
+    "token_encoder": _WRONG_TOKENS,
+    "patch_encoder": _WRONG_PATCHES,
+    "from_torch": _WRONG_FROM_TORCH,
+    "masked_mean": _WRONG_MEAN,
+    "counting": _WRONG_COUNTING,
+    "bug_hunt": _WRONG_HUNT,
+}
+
+_RULE = """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    layer = 4 * (d_model**2 + d_model) + 2 * d_model * d_ff + d_ff + d_model + 2 * 2 * d_model
+    return num_layers * layer + 2 * d_model * norm_first
+"""
+
+PAIRS: dict[str, dict[tuple[str, str], str]] = {
+    "encoder_layer": {
+        ("mask_dropped", "weights_not_dropped"): """
+class EncoderLayer(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm_first=False):
+        super().__init__()
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = FeedForward(d_model, d_ff, dropout)
+        self.add_norm_1 = AddNorm(d_model, dropout, norm_first)
+        self.add_norm_2 = AddNorm(d_model, dropout, norm_first)
+
+    def forward(self, x, mask=None):
+        return self.add_norm_2(self.add_norm_1(x, self.attention), self.feed_forward)
+""",
+        ("residual_twice", "mask_inverted"): _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        hidden = None if mask is None else ~mask
+        x = self.add_norm_1(x, lambda stream: stream + self.attention(stream, mask=hidden))
+        return self.add_norm_2(x, lambda stream: stream + self.feed_forward(stream))
+""",
+        ("feed_forward_first", "mask_dropped"): _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        return self.add_norm_2(self.add_norm_1(x, self.feed_forward), self.attention)
+""",
+        ("always_post", "no_dropout"): """
+class EncoderLayer(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm_first=False):
+        super().__init__()
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = FeedForward(d_model, d_ff, dropout=0.0)
+        self.add_norm_1 = AddNorm(d_model, dropout=0.0)
+        self.add_norm_2 = AddNorm(d_model, dropout=0.0)
+
+    def forward(self, x, mask=None):
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, self.feed_forward)
+""",
+        ("one_norm", "weights_not_dropped"): """
+class EncoderLayer(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm_first=False):
+        super().__init__()
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = FeedForward(d_model, d_ff, dropout)
+        self.add_norm_1 = self.add_norm_2 = AddNorm(d_model, dropout, norm_first)
+
+    def forward(self, x, mask=None):
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, self.feed_forward)
+""",
+    },
+    "encoder": {
+        ("one_layer", "mask_ignored"): """
+class Encoder(nn.Module):
+    def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm_first=False):
+        super().__init__()
+        self.layers = nn.ModuleList([EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first)] * num_layers)
+        self.norm = LayerNorm(d_model) if norm_first else nn.Identity()
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
+""",
+        ("cloned", "no_final_norm"): """
+import copy
+
+
+class Encoder(nn.Module):
+    def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm_first=False):
+        super().__init__()
+        layer = EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first)
+        self.layers = nn.ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+""",
+        ("norm_first_kept_back", "dropout_kept_back"): """
+class Encoder(nn.Module):
+    def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm_first=False):
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(d_model, num_heads, d_ff) for _ in range(num_layers))
+        self.norm = LayerNorm(d_model) if norm_first else nn.Identity()
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+""",
+        ("python_list", "mask_first_only"): """
+class Encoder(nn.Module):
+    def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm_first=False):
+        super().__init__()
+        self.layers = [EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first) for _ in range(num_layers)]
+        self.norm = LayerNorm(d_model) if norm_first else nn.Identity()
+
+    def forward(self, x, mask=None):
+        first, *others = self.layers
+        x = first(x, mask)
+        for layer in others:
+            x = layer(x)
+        return self.norm(x)
+""",
+        ("norm_after_post", "mask_ignored"): _ENCODER_PARTS
+        + """
+        self.norm = LayerNorm(d_model)
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
+""",
+    },
+    "token_encoder": {
+        ("no_scale", "mask_forgotten"): """
+class TokenEncoder(nn.Module):
+    def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, dropout=0.1, pad_id=0):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=pad_id)
+        self.positions = SinusoidalPositionalEncoding(d_model, dropout=dropout)
+        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout)
+
+    def embed(self, ids):
+        return self.positions(self.embedding(ids))
+
+    def forward(self, ids):
+        return self.encoder(self.embed(ids))
+""",
+        ("no_positions", "pad_is_0"): _TOKEN_PARTS
+        + """
+    def embed(self, ids):
+        return self.positions.dropout(self.embedding(ids))
+
+    def forward(self, ids):
+        return self.encoder(self.embed(ids), padding_mask(ids, 0))
+""",
+        ("scaled_twice", "no_dropout"): _TOKEN_PARTS
+        + """
+        self.positions = SinusoidalPositionalEncoding(d_model, dropout=0.0)
+
+    def embed(self, ids):
+        x = self.embedding(ids)
+        return self.positions(x * math.sqrt(x.shape[-1]))
+"""
+        + _TOKEN_FORWARD,
+        ("learned", "encoder_default_dropout"): _TOKEN_PARTS
+        + """
+        self.positions = LearnedPositionalEncoding(100, d_model, dropout)
+        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff)
+"""
+        + _TOKEN_EMBED
+        + _TOKEN_FORWARD,
+        ("pre_norm", "mask_forgotten"): _TOKEN_PARTS
+        + """
+        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout, norm_first=True)
+"""
+        + _TOKEN_EMBED
+        + """
+    def forward(self, ids):
+        return self.encoder(self.embed(ids))
+""",
+    },
+    "patch_encoder": {
+        ("at_the_end", "post_norm"): _PATCH_PARTS
+        + """
+        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout)
+
+    def embed(self, images):
+        token = self.class_token.expand(len(images), -1, -1)
+        return self.positions(torch.cat([self.embedding(images), token], dim=1))
+"""
+        + _PATCH_FORWARD,
+        ("zeros", "without_position"): _PATCH_PARTS
+        + """
+        self.class_token = nn.Parameter(torch.zeros(1, 1, d_model))
+        self.positions = LearnedPositionalEncoding(self.embedding.num_patches, d_model, dropout)
+
+    def embed(self, images):
+        patches = self.positions(self.embedding(images))
+        return torch.cat([self.class_token.expand(len(images), -1, -1), patches], dim=1)
+"""
+        + _PATCH_FORWARD,
+        ("sinusoidal", "fixed"): _PATCH_PARTS
+        + """
+        self.class_token.requires_grad_(False)
+        self.positions = SinusoidalPositionalEncoding(d_model, dropout=dropout)
+"""
+        + _PATCH_EMBED
+        + _PATCH_FORWARD,
+        ("unit_size", "encoder_default_dropout"): _PATCH_PARTS
+        + """
+        self.class_token = nn.Parameter(torch.randn(1, 1, d_model))
+        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, norm_first=True)
+"""
+        + _PATCH_EMBED
+        + _PATCH_FORWARD,
+    },
+    "from_torch": {
+        ("key_first", "norms_swapped"): _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = {}
+    for name, tensor in state_dict.items():
+        if "in_proj" in name:
+            kind = name.rpartition("_")[2]
+            weights |= {f"attention.w_{letter}.{kind}": part for letter, part in zip("kqv", tensor.chunk(3))}
+        elif name.startswith("norm"):
+            weights[renamed(f"norm{3 - int(name[4])}{name[5:]}")] = tensor
+        else:
+            weights[renamed(name)] = tensor
+    return weights
+""",
+        ("interleaved", "torchs_norm_names"): """
+def from_torch(state_dict):
+    weights = {}
+    for name, tensor in state_dict.items():
+        if "in_proj" in name:
+            kind = name.rpartition("_")[2]
+            weights |= {f"attention.w_{letter}.{kind}": tensor[i::3] for i, letter in enumerate("qkv")}
+            continue
+        name = name.replace("self_attn.out_proj", "attention.w_o").replace("linear", "feed_forward.linear_")
+        weights[name.replace("norm1", "add_norm_1.norm").replace("norm2", "add_norm_2.norm")] = tensor
+    return weights
+""",
+        ("weights_only", "norms_swapped"): _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = {}
+    for name, tensor in state_dict.items():
+        if name.endswith("in_proj_weight"):
+            weights |= in_three(name, tensor)
+        elif name.startswith("norm"):
+            weights[renamed(f"norm{3 - int(name[4])}{name[5:]}")] = tensor
+        elif "in_proj" not in name:
+            weights[renamed(name)] = tensor
+    return weights
+""",
+        ("transposed", "norms_swapped"): _TORCH_NAMES
+        + """
+def from_torch(state_dict):
+    weights = {}
+    for name, tensor in state_dict.items():
+        if name.startswith("norm"):
+            name = f"norm{3 - int(name[4])}{name[5:]}"
+        parts = in_three(name, tensor) if "in_proj" in name else {renamed(name): tensor}
+        weights |= {ours: part.T if part.dim() == 2 else part for ours, part in parts.items()}
+    return weights
+""",
+    },
+    "masked_mean": {
+        ("mean_of_the_padding", "nan"): """
+def masked_mean(x, mask):
+    counts = ~mask.reshape(len(x), -1, 1)
+    return (x * counts).sum(1) / counts.sum(1)
+""",
+        ("mean_of_the_padding", "sum"): """
+def masked_mean(x, mask):
+    padded = ~mask.reshape(len(x), -1, 1)
+    return (x * padded).sum(1)
+""",
+        ("divided_by_seq", "mean_of_the_padding"): """
+def masked_mean(x, mask):
+    return x.masked_fill(mask.reshape(len(x), -1, 1), 0).mean(dim=1)
+""",
+    },
+    "counting": {
+        ("no_biases", "no_w_o"): """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    layer = 3 * d_model**2 + 2 * d_model * d_ff + 2 * 2 * d_model
+    return num_layers * layer + 2 * d_model * norm_first
+
+
+parameters_of_encoder, output_shape = encoder_parameters(12, 768, 3072, True), (197, 768)
+""",
+        ("no_norms", "final_never"): """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    return num_layers * (4 * (d_model**2 + d_model) + 2 * d_model * d_ff + d_ff + d_model)
+
+
+parameters_of_encoder, output_shape = encoder_parameters(12, 768, 3072, True), (197, 768)
+""",
+        ("final_always", "no_class_token"): """
+def encoder_parameters(num_layers, d_model, d_ff, norm_first):
+    layer = 4 * (d_model**2 + d_model) + 2 * d_model * d_ff + d_ff + d_model + 2 * 2 * d_model
+    return num_layers * layer + 2 * d_model
+
+
+parameters_of_encoder, output_shape = encoder_parameters(12, 768, 3072, True), (14 * 14, 768)
+""",
+        ("one_layer", "base_width"): _RULE.replace("return num_layers * layer", "return layer")
+        + """
+
+parameters_of_encoder, output_shape = encoder_parameters(12, 768, 3072, True), (197, 512)
+""",
+    },
+    "bug_hunt": {
+        ("equal_layers", "no_mask"): """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    weights |= {n.replace("layers.0", "layers.1"): w for n, w in weights.items() if n.startswith("layers.0")}
+    assert torch.allclose(candidate(x, weights), mine(x, weights), atol=1e-4)
+""",
+        ("equal_layers", "too_strict"): """
+def examine(candidate):
+    torch.manual_seed(0)
+    x, weights = torch.randn(3, 5, 6), draw_weights(3)
+    weights |= {n.replace("layers.0", "layers.1"): w for n, w in weights.items() if n.startswith("layers.0")}
+    mask = (torch.arange(5) < torch.tensor([[5], [2], [3]]))[:, None, None]
+    assert torch.allclose(candidate(x, weights, mask), mine(x, weights, mask), atol=1e-4)
+""",
+    },
+}
+
+# long keys, so the changed lines have names
+_REAL = "real = torch.arange(5) < torch.tensor([[5], [2], [3]]) # (batch, seq)"
+_ELSEWHERE = "elsewhere = torch.where(real.unsqueeze(-1), x, 50 * torch.randn(x.shape))"
+_DRAWN = "weights, x = draw_weights(2), torch.randn(3, 5, 6)"
+_IN_FRONT = "in_front = self.class_token.expand(len(images), -1, -1)"
+_LEAKED = 'assert leaked[real].abs().max() < 1e-3, "what stands at the padding matters"'
+
+EQUIVALENT: dict[str, dict[str, str]] = {
+    "patch_encoder": {
+        _IN_FRONT + " → in_front = self.class_token.expand(len(images), 1, -1)": "1 is that axis's size, as -1 says",
+    },
+    "bug_hunt": {
+        "torch.manual_seed(1) → torch.manual_seed( 2)": "another seed",
+        "torch.manual_seed(1) → torch.manual_seed( 0)": "another seed",
+        _DRAWN + " → weights, x = draw_weights( 3), torch.randn(3, 5, 6)": "other weights",
+        _DRAWN + " → weights, x = draw_weights( 1), torch.randn(3, 5, 6)": "other weights",
+        _REAL
+        + " → real = torch.arange(5) < torch.tensor([[ 6], [2], [3]]) # (batch, seq)": "other lengths, still with padding",
+        _REAL
+        + " → real = torch.arange(5) < torch.tensor([[ 4], [2], [3]]) # (batch, seq)": "other lengths, still with padding",
+        _REAL
+        + " → real = torch.arange(5) < torch.tensor([[5], [ 3], [3]]) # (batch, seq)": "other lengths, still with padding",
+        _REAL
+        + " → real = torch.arange(5) < torch.tensor([[5], [ 1], [3]]) # (batch, seq)": "other lengths, still with padding",
+        _REAL
+        + " → real = torch.arange(5) < torch.tensor([[5], [2], [ 4]]) # (batch, seq)": "other lengths, still with padding",
+        _REAL
+        + " → real = torch.arange(5) < torch.tensor([[5], [2], [ 2]]) # (batch, seq)": "other lengths, still with padding",
+        _ELSEWHERE
+        + " → elsewhere = torch.where(real.unsqueeze(-1), x, 51 * torch.randn(x.shape))": "other numbers, still far from what stood there",
+        _ELSEWHERE
+        + " → elsewhere = torch.where(real.unsqueeze(-1), x, 49 * torch.randn(x.shape))": "other numbers, still far from what stood there",
+        _ELSEWHERE
+        + " → elsewhere = torch.where(real.unsqueeze(-1), x, 50 / torch.randn(x.shape))": "other numbers, still far from what stood there",
+        _ELSEWHERE
+        + " → elsewhere = torch.where(real.unsqueeze(-1), x, 50 + torch.randn(x.shape))": "other numbers, still far from what stood there",
+        _REAL
+        + " → real = torch.arange(5) <= torch.tensor([[5], [2], [3]]) # (batch, seq)": "other lengths, still with padding",
+        _LEAKED
+        + ' → assert leaked[real].abs().max() <= 1e-3, "what stands at the padding matters"': "no number is just 1e-3",
+        _REAL
+        + " → real = torch.arange(5) > torch.tensor([[5], [2], [3]]) # (batch, seq)": "hides the first words, not the last",
+        "for name in weights: → for name in []:": "the last assert catches what this one does",
+    },
+}
