@@ -3461,48 +3461,52 @@ def examine(candidate):
     },
 }
 
-# long keys, so the changed lines have names
-_REAL = "real = torch.arange(5) < torch.tensor([[5], [2], [3]]) # (batch, seq)"
-_ELSEWHERE = "elsewhere = torch.where(real.unsqueeze(-1), x, 50 * torch.randn(x.shape))"
-_DRAWN = "weights, x = draw_weights(2), torch.randn(3, 5, 6)"
-_IN_FRONT = "in_front = self.class_token.expand(len(images), -1, -1)"
-_LEAKED = 'assert leaked[real].abs().max() < 1e-3, "what stands at the padding matters"'
+# the bug hunt's line before → why it does not matter → the lines after
+_AS_GOOD = {
+    "torch.manual_seed(1)": {"another seed": ("torch.manual_seed( 2)", "torch.manual_seed( 0)")},
+    "weights, x = draw_weights(2), torch.randn(3, 5, 6)": {
+        "other weights": (
+            "weights, x = draw_weights( 3), torch.randn(3, 5, 6)",
+            "weights, x = draw_weights( 1), torch.randn(3, 5, 6)",
+        )
+    },
+    "real = torch.arange(5) < torch.tensor([[5], [2], [3]]) # (batch, seq)": {
+        "other lengths, still with padding": (
+            "real = torch.arange(5) < torch.tensor([[ 6], [2], [3]]) # (batch, seq)",
+            "real = torch.arange(5) < torch.tensor([[ 4], [2], [3]]) # (batch, seq)",
+            "real = torch.arange(5) < torch.tensor([[5], [ 3], [3]]) # (batch, seq)",
+            "real = torch.arange(5) < torch.tensor([[5], [ 1], [3]]) # (batch, seq)",
+            "real = torch.arange(5) < torch.tensor([[5], [2], [ 4]]) # (batch, seq)",
+            "real = torch.arange(5) < torch.tensor([[5], [2], [ 2]]) # (batch, seq)",
+            "real = torch.arange(5) <= torch.tensor([[5], [2], [3]]) # (batch, seq)",
+        ),
+        "the padding stands in front, not behind": (
+            "real = torch.arange(5) > torch.tensor([[5], [2], [3]]) # (batch, seq)",
+        ),
+    },
+    "elsewhere = torch.where(real.unsqueeze(-1), x, 50 * torch.randn(x.shape))": {
+        "other numbers, still far from what stood there": (
+            "elsewhere = torch.where(real.unsqueeze(-1), x, 51 * torch.randn(x.shape))",
+            "elsewhere = torch.where(real.unsqueeze(-1), x, 49 * torch.randn(x.shape))",
+            "elsewhere = torch.where(real.unsqueeze(-1), x, 50 / torch.randn(x.shape))",
+            "elsewhere = torch.where(real.unsqueeze(-1), x, 50 + torch.randn(x.shape))",
+        )
+    },
+    'assert leaked[real].abs().max() < 1e-3, "what stands at the padding matters"': {
+        "nothing leaks by just 1e-3": ('assert leaked[real].abs().max() <= 1e-3, "what stands at the padding matters"',)
+    },
+    "for name in weights:": {"the asserts before and behind catch what this one does": ("for name in []:",)},
+}
 
 EQUIVALENT: dict[str, dict[str, str]] = {
     "patch_encoder": {
-        _IN_FRONT + " → in_front = self.class_token.expand(len(images), 1, -1)": "1 is that axis's size, as -1 says",
+        "in_front = self.class_token.expand(len(images), -1, -1) → "
+        "in_front = self.class_token.expand(len(images), 1, -1)": "that axis has size 1 already"
     },
     "bug_hunt": {
-        "torch.manual_seed(1) → torch.manual_seed( 2)": "another seed",
-        "torch.manual_seed(1) → torch.manual_seed( 0)": "another seed",
-        _DRAWN + " → weights, x = draw_weights( 3), torch.randn(3, 5, 6)": "other weights",
-        _DRAWN + " → weights, x = draw_weights( 1), torch.randn(3, 5, 6)": "other weights",
-        _REAL
-        + " → real = torch.arange(5) < torch.tensor([[ 6], [2], [3]]) # (batch, seq)": "other lengths, still with padding",
-        _REAL
-        + " → real = torch.arange(5) < torch.tensor([[ 4], [2], [3]]) # (batch, seq)": "other lengths, still with padding",
-        _REAL
-        + " → real = torch.arange(5) < torch.tensor([[5], [ 3], [3]]) # (batch, seq)": "other lengths, still with padding",
-        _REAL
-        + " → real = torch.arange(5) < torch.tensor([[5], [ 1], [3]]) # (batch, seq)": "other lengths, still with padding",
-        _REAL
-        + " → real = torch.arange(5) < torch.tensor([[5], [2], [ 4]]) # (batch, seq)": "other lengths, still with padding",
-        _REAL
-        + " → real = torch.arange(5) < torch.tensor([[5], [2], [ 2]]) # (batch, seq)": "other lengths, still with padding",
-        _ELSEWHERE
-        + " → elsewhere = torch.where(real.unsqueeze(-1), x, 51 * torch.randn(x.shape))": "other numbers, still far from what stood there",
-        _ELSEWHERE
-        + " → elsewhere = torch.where(real.unsqueeze(-1), x, 49 * torch.randn(x.shape))": "other numbers, still far from what stood there",
-        _ELSEWHERE
-        + " → elsewhere = torch.where(real.unsqueeze(-1), x, 50 / torch.randn(x.shape))": "other numbers, still far from what stood there",
-        _ELSEWHERE
-        + " → elsewhere = torch.where(real.unsqueeze(-1), x, 50 + torch.randn(x.shape))": "other numbers, still far from what stood there",
-        _REAL
-        + " → real = torch.arange(5) <= torch.tensor([[5], [2], [3]]) # (batch, seq)": "other lengths, still with padding",
-        _LEAKED
-        + ' → assert leaked[real].abs().max() <= 1e-3, "what stands at the padding matters"': "no number is just 1e-3",
-        _REAL
-        + " → real = torch.arange(5) > torch.tensor([[5], [2], [3]]) # (batch, seq)": "hides the first words, not the last",
-        "for name in weights: → for name in []:": "the last assert catches what this one does",
+        f"{before} → {after}": why
+        for before, reasons in _AS_GOOD.items()
+        for why, changed in reasons.items()
+        for after in changed
     },
 }
