@@ -573,7 +573,8 @@ def _dropped_in_words(facts: tuple) -> str:
         words = f"in training, {alike}"
     else:
         words = f"in a network whose outputs are 1 + ½, from two hidden entries, training gives {values}"
-        words += f"; made without the argument `dropout`, it keeps a share of {facts[2]} of its hidden entries"
+        if facts[2] != 0.9:
+            words += f"; made without the argument `dropout`, it keeps a share of {facts[2]} of its hidden entries"
     return words + ("; in evaluation, too, the output is not that without dropout" if varies else "")
 
 
