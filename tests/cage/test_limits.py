@@ -184,14 +184,17 @@ def test_processor_time_ends_at_the_limit(program, processes):
 ENDED = "import subprocess, sys\nwhile True: subprocess.run([sys.executable, '-c', 'sum(range(10**6))'])"
 ORPHANS = """
 import os, time
-for i in range(100):
+for i in range(60):
+    reading, writing = os.pipe()
     if os.fork() == 0:
         if os.fork() == 0:
             end = time.process_time() + 0.05
             while time.process_time() < end:
                 pass
         os._exit(0)
+    os.close(writing)
     os.wait()
+    os.read(reading, 1)  # until the orphan has ended
 """
 
 

@@ -71,7 +71,8 @@ def test_an_old_bubblewrap_is_refused_in_words(tmp_path, monkeypatch):
 
 
 WINDOWS = """
-import os, sys
+import sys
+import psutil
 for name in ("fcntl", "pwd", "resource", "grp"):
     sys.modules[name] = None
 from encoder_grader.cage import CannotCage, NoCage, describe, open_cage
