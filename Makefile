@@ -14,7 +14,7 @@ ARGS ?=
 SET_UP := .venv/set-up-done
 COURSE := .venv/bin/python course.py
 
-.PHONY: help course book serve lab formgrader release grade accuracy test clean
+.PHONY: help course book serve lab together formgrader release grade accuracy test clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -31,6 +31,9 @@ serve: book ## show the built book on this machine (PORT=8000)
 
 lab: $(SET_UP) ## work on the exercises in JupyterLab, in work/
 	@$(COURSE) lab $(ARGS)
+
+together: $(SET_UP) ## run what you wrote in work/ as one encoder, beside the reference's
+	@$(COURSE) together
 
 formgrader: $(SET_UP) release ## open JupyterLab on the whole course, for formgrader
 	@$(COURSE) formgrader $(ARGS)

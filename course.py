@@ -225,7 +225,9 @@ def accuracy():
     with stderr_into("accuracy.log"):
         figures = results.measure(BUILD / "accuracy", workers=os.cpu_count() or 1)
     results.write(figures)
-    wrong = [answer for exercise in figures["exercises"].values() for answer in exercise["missed"] + exercise["refused"]]
+    wrong = [
+        answer for exercise in figures["exercises"].values() for answer in exercise["missed"] + exercise["refused"]
+    ]
     print(f"Figures:  {os.path.relpath(results.FILE)}")
     if wrong:
         sys.exit("Judged wrongly:\n" + "\n".join(f"  {answer}" for answer in wrong))
@@ -276,6 +278,14 @@ def lab(*arguments):
     jupyter_lab("--ServerApp.root_dir=work", *arguments)
 
 
+def together():
+    """Run the learner's own pieces of all notebooks in work/ as one encoder."""
+    from encoder_grader.together.__main__ import main as run_together
+
+    os.chdir(ROOT)
+    run_together("work")
+
+
 def formgrader(*arguments):
     jupyter_lab("--LabApp.default_url=/formgrader", *arguments)
 
@@ -291,7 +301,7 @@ def main(command, *arguments):
             with alone():
                 commands[command](*arguments)
         else:
-            {"serve": serve, "lab": lab, "formgrader": formgrader}[command](*arguments)
+            {"serve": serve, "lab": lab, "together": together, "formgrader": formgrader}[command](*arguments)
     except OSError as error:
         if error.errno != 28:  # ENOSPC
             raise

@@ -92,10 +92,11 @@ def _nothing_yet(learner: Learner) -> str:
 
 
 def _all_the_same(learner: Learner) -> str:
-    if not learner.absent:
-        return "Every stage is the same: from ids and from pixels to the end, this encoder is your own."
     own = len(PIECES) - len(learner.absent)
-    return f"What is yours is the same everywhere: {own} of the {len(PIECES)} pieces of the encoder."
+    says = f"What is yours is the same everywhere: {own} of the {len(PIECES)} pieces of the encoder."
+    if not learner.absent:
+        says = "Every stage is the same: from ids and from pixels to the end, this encoder is your own."
+    return f"{says} Fresh weights, dropout and gradients do not show in a single pass: for them there are the checks."
 
 
 def _wrapped(text: str) -> str:

@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from nbgrader.utils import is_solution
 
+import course
 from encoder_grader.sample_class import Edits, edited, fill_in, grade_id, without_marks
 from encoder_grader.together import together
 from encoder_grader.together.learner import Learner, walk_together
@@ -64,7 +65,10 @@ def steps(folder: Path) -> list:
     return [step for name in WALKS for step in walk_together(learner, name)]
 
 
-ALL_THE_SAME = "Every stage is the same: from ids and from pixels to the end, this encoder is your own."
+ALL_THE_SAME = (
+    "Every stage is the same: from ids and from pixels to the end, this encoder is your own. "
+    "Fresh weights, dropout and gradients do not show in a single pass: for them there are the checks."
+)
 
 # ---- right answers
 
@@ -612,6 +616,16 @@ def test_the_command_prints_the_report(work):
     assert done.stdout.startswith("Running notebook 1 … 2 … 3 … 4 … 5 … 6 … together\n")
     assert " ".join(done.stdout.split()).endswith(ALL_THE_SAME)
     assert done.stderr == ""
+
+
+def test_make_together_takes_the_folder_work(work, monkeypatch, capsys):
+    folder = work()
+    folder.rename(folder.parent / "work")
+    monkeypatch.setattr(course, "ROOT", folder.parent)
+    monkeypatch.setenv("MPLBACKEND", "Agg")  # and back, as main sets it
+    monkeypatch.chdir(ROOT)  # and back to where the tests were
+    course.main("together")
+    assert " ".join(capsys.readouterr().out.split()).endswith(ALL_THE_SAME)
 
 
 def test_without_a_folder_it_says_how_to_get_one(tmp_path):
