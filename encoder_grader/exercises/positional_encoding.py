@@ -5,8 +5,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from encoder_grader.differences import distance
 from encoder_grader.exercise import Claim, Exercise, Misconception
-from encoder_grader.judge import Answers
+from encoder_grader.judge import Answers, CannotJudge
 from encoder_grader.plan import Plan, Ref, pick
 from encoder_lib.positional_encoding import LearnedPositionalEncoding, SinusoidalPositionalEncoding, sinusoidal_table
 
@@ -18,14 +19,16 @@ WRONG = "“What goes wrong” in chapter 2"
 
 # --- 1. the table ----------------------------------------------------------------------------------------------------
 
-LAGS = (1, 3, 8, 20)  # steps over which a column's frequency is measured: the slow ones need the long steps
+LAGS = (1, 3, 8, 16, 24)  # steps over which a column's frequency is measured: the slow ones need the long steps
+OF_FREQUENCIES = 4e-5  # tolerance: float32 angles err by 3e-6, a base of 10001 by 7e-5
 
 
 def _table_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
-    plan.call("sinusoidal_table", pick(draw, 50, 60), 2 * pick(draw, 4, 6), label="table")
-    plan.call("sinusoidal_table", pick(draw, 61, 64), 2 * pick(draw, 7, 9), label="wider")
+    half = pick(draw, 4, 6)  # this or half + 3 is odd: d_model is a multiple of 4 at one width at most
+    plan.call("sinusoidal_table", pick(draw, 58, 62), 2 * half, label="table")
+    plan.call("sinusoidal_table", pick(draw, 61, 64), 2 * half + 6, label="wider")
     plan.call("sinusoidal_table", pick(draw, 40, 60), 2 * pick(draw, 4, 7) + 1, label="odd")
     return plan
 
@@ -38,33 +41,73 @@ def _row_0(table: Tensor) -> Tensor:
     return table[0].sort().values  # as many zeros as ones, wherever they stand
 
 
-def _layout(table: Tensor) -> tuple:
+def _start(table: Tensor) -> tuple:
+    """Whether row 0 is that of position 1, told from the fastest pair alone, the same for every base; else the row."""
+    fastest = (_cosines_of_turns(table)[0] - math.cos(1)).abs() < 1e-3
+    ones = torch.tensor([math.cos(1), math.sin(1)], dtype=table.dtype)
+    if distance(table[0][fastest].sort().values, ones) < 1e-3:
+        return True, _row_0(sinusoidal_table(*table.shape, torch.float64))
+    return False, _row_0(table)
+
+
+def _start_in_words(got: tuple) -> str:
+    row = got[0][1]
+    zeros, ones = int((row.abs() < 1e-4).sum()), int(((row - 1).abs() < 1e-4).sum())
+    return f"row 0 of your table with {len(row)} columns holds {zeros} zeros and {ones} ones"
+
+
+def _order(table: Tensor) -> tuple:
     """Which columns start high, which start by rising, whether the frequencies fall; columns 2 and on."""
-    slow, turns = table[:, 2:], _frequencies(table)
+    slow, turns = table[:, 2:], _cosines_of_turns(table)[0].clamp(-1, 1).arccos()
     return slow[0] > 0.5, slow[1] > slow[0], bool((turns[1:] <= turns[:-1] + 0.01).all()), bool(slow.any())
 
 
-def _frequencies(table: Tensor) -> Tensor:
-    """How far each column's wave turns in one step, from x(t + k) + x(t − k) = 2 cos(kω) x(t), whatever its phase.
+def _layout(table: Tensor) -> tuple:
+    """The order, and where nothing else is wrong, all numbers: the first pair's, and the heights of the waves."""
+    right = sinusoidal_table(*table.shape, torch.float64)
+    sound = all(
+        distance(of(table), of(right)) <= tolerance
+        for of, tolerance in ((_start, 1e-4), (_frequencies, OF_FREQUENCIES), (_order, 0.0))
+    )
+    return _order(table), table if sound else right
 
-    A wave that turns by more than π in `k` steps looks slower; the reference's does so in the same way.
-    """
-    found = torch.zeros(table.shape[1], dtype=table.dtype)
+
+def _cosines_of_turns(table: Tensor) -> Tensor:
+    """cos(kω), (lags, d_model), of each column's wave: x(t + k) + x(t − k) = 2 cos(kω) x(t), whatever its phase."""
+    found = []
     for k in LAGS:
         middle, sides = table[k:-k], table[2 * k :] + table[: -2 * k]
-        cosine = (middle * sides).sum(0) / (2 * middle.square().sum(0)).clamp(min=1e-12)
-        found = found + cosine.clamp(-1, 1).arccos() / k
-    return found / len(LAGS)
+        found.append((middle * sides).sum(0) / (2 * middle.square().sum(0)).clamp(min=1e-12))
+    return torch.stack(found)
 
 
-def _sorted_frequencies(table: Tensor) -> Tensor:
-    return _frequencies(table).sort(descending=True).values
+def _frequencies(table: Tensor) -> Tensor:
+    """The turns of all columns, in whichever order these stand."""
+    return _cosines_of_turns(table).sort(descending=True).values
 
 
-def _sines_and_cosines(a: Answers) -> tuple:
-    """How many columns of the odd table start low, as a sine does, and how many high, as a cosine does."""
-    first = a["odd"][0][a["odd"].any(dim=0)]
-    return int((first < 0.7).sum()), int((first > 0.7).sum())
+def _odd(a: Answers) -> tuple:
+    """How many columns of the odd table start low, and how many high; whether the last is filled; and all numbers.
+
+    The numbers count where the columns are as many as they should be, and the even tables right: what is wrong there is
+    lost there.
+    """
+    table = a["odd"]
+    first = table[0][table.any(dim=0)]
+    low, high = int((first < 0.7).sum()), int((first > 0.7).sum())
+    sound = low == high + 1 and all(
+        distance(even, sinusoidal_table(*even.shape, torch.float64)) < 1e-4 for even in (a["table"], a["wider"])
+    )
+    return low, high, bool(table[:, -1].any()), table if sound else sinusoidal_table(*table.shape, torch.float64)
+
+
+def _odd_in_words(got: tuple) -> str:
+    low, high, *_ = got
+    if low == high + 1:
+        return (
+            "sines and cosines are as many as they should be, but not all of their numbers are right at an odd d_model"
+        )
+    return f"of your columns {low} start low, as a sine does, and {high} high, as a cosine does"
 
 
 def _waves(start=0, exponent=None, base=10000.0, arrange=None, odd=None, multiply=False):
@@ -131,7 +174,13 @@ SINUSOIDAL_TABLE = Exercise(
     challenge=_table_challenge,
     reference={"sinusoidal_table": sinusoidal_table},
     claims=(
-        Claim("start", 1, "row 0 belongs to position 0: its sines are 0, its cosines 1", _both_tables(_row_0)),
+        Claim(
+            "start",
+            1,
+            "row 0 belongs to position 0: its sines are 0, its cosines 1",
+            _both_tables(_start),
+            reason=_start_in_words,
+        ),
         Claim(
             "layout",
             2,
@@ -144,18 +193,17 @@ SINUSOIDAL_TABLE = Exercise(
             "frequencies",
             2,
             "pair i turns by 10000^(−2i/d_model) radians from each position to the next",
-            _both_tables(_sorted_frequencies),
-            reason=lambda got: f"over your {len(got[0])} columns the waves do not have the right frequencies",
+            _both_tables(_frequencies),
+            tolerance=OF_FREQUENCIES,
+            reason=lambda got: f"over your {got[0].shape[1]} columns the waves do not have the right frequencies",
             picture=lambda a: a["table"],
         ),
         Claim(
             "odd",
             1,
             "an odd d_model leaves one sine without a cosine",
-            _sines_and_cosines,
-            reason=lambda got: "of your columns {} start low, as a sine does, and {} high, as a cosine does".format(
-                *got
-            ),
+            _odd,
+            reason=_odd_in_words,
         ),
     ),
     misconceptions=(
@@ -237,6 +285,12 @@ SINUSOIDAL_TABLE = Exercise(
             ODD_WIDTHS,
             {"sinusoidal_table": _waves(odd=_one_column_less)},
         ),
+        Misconception(
+            "rounded_up",
+            "for an odd d_model your exponents divide by d_model + 1: one more than there are columns",
+            ODD_WIDTHS,
+            {"sinusoidal_table": _waves(exponent=lambda i, d_model: 2 * i / (d_model + d_model % 2))},
+        ),
     ),
 )
 
@@ -260,15 +314,20 @@ def _blocks(upper_left: Tensor, upper_right: Tensor, lower_left: Tensor, lower_r
     return matrix
 
 
+OF_ANGLES = 2e-5  # tolerance: float32 angles err by 1e-6, a base of 10001 by 1e-4
+
+
 def _shift_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
-    for name, half in (("narrow", pick(draw, 3, 5)), ("wide", pick(draw, 6, 8))):
-        offset, d_model = pick(draw, 5, 13), 2 * half
+    half = pick(draw, 3, 5)  # this or half + 3 is odd: d_model is a multiple of 4 at one width at most
+    for name, offset, d_model in (("narrow", pick(draw, 5, 13), 2 * half), ("wide", pick(draw, 25, 40), 2 * half + 6)):
         for label, by in (("on", offset), ("back", -offset), ("nowhere", 0)):
             plan.call("shift_matrix", by, d_model, label=f"{name} {label}")
         plan.hidden[name] = offset, d_model
-    plan.call("shift_matrix", 3, 2 * pick(draw, 3, 6) + 1, label="odd")
+    odd = 2 * pick(draw, 3, 6) + 1
+    plan.call("shift_matrix", 3, odd, label="odd")
+    plan.call("shift_matrix", 4, odd + 2, label="odder")
     return plan
 
 
@@ -280,7 +339,7 @@ def _of_shifts(quantity):
         for name in ("narrow", "wide"):
             offset, d_model = a.hidden[name]
             matrices = (a[f"{name} {label}"].double() for label in ("on", "back", "nowhere"))
-            found.append(quantity(*matrices, offset, sinusoidal_table(40, d_model, torch.float64)))
+            found.append(quantity(*matrices, offset, sinusoidal_table(80, d_model, torch.float64)))
         return tuple(found)
 
     return of_both
@@ -294,7 +353,11 @@ def _outside(on: Tensor, *_) -> tuple:
 
 def _outside_in_words(got: tuple) -> str:
     count = sum(int(pattern.sum()) for pattern, _ in got)
-    return f"{count} entries outside the blocks are not 0" if count else "inside the blocks nothing mixes either"
+    return (
+        f"{count} entries outside the blocks are not 0"
+        if count
+        else "off the diagonal nothing mixes in the blocks either"
+    )
 
 
 def _cosines(on: Tensor, back: Tensor, *_) -> Tensor:
@@ -306,7 +369,27 @@ def _moved(on: Tensor, back: Tensor, nowhere: Tensor, offset: int, table: Tensor
 
 
 def _undone(on: Tensor, back: Tensor, nowhere: Tensor, *_) -> tuple:
-    return on @ back, nowhere, torch.equal(on, back)
+    """Whether one turns as the other, whatever the angles, or not at all; else what comes of one after the other."""
+    turns = not torch.equal(on, torch.eye(len(on), dtype=on.dtype))
+    same = torch.equal(on, back)
+    return nowhere if same else on @ back, nowhere, same, turns
+
+
+def _undone_in_words(got: tuple) -> str:
+    for both, nowhere, same, turns in got:
+        one = torch.eye(len(both), dtype=both.dtype)
+        if not turns:
+            return "your shift by k changes nothing"
+        if same:
+            return "your shifts by k and by −k are the same"
+        if distance(nowhere, one) > 1e-4:
+            return "your shift by 0 changes something"
+    return "your shift by k and then by −k does not lead back"
+
+
+def _odd_errors_in_words(got: tuple) -> str:
+    wrong = next(error for error in got if error != "ValueError")
+    return f"{wrong} is raised instead" if wrong else "no error is raised at one odd width at least"
 
 
 def _shift(build=None, exponent=None, base=10000.0, offset=lambda k: k, odd=True):
@@ -347,22 +430,34 @@ SHIFT_MATRIX = Exercise(
             reason=_outside_in_words,
             picture=lambda a: a["narrow on"],
         ),
-        Claim("angles", 1, "block i turns by the angle that pair i covers in `offset` positions", _of_shifts(_cosines)),
+        Claim(
+            "angles",
+            1,
+            "block i turns by the angle that pair i covers in `offset` positions",
+            _of_shifts(_cosines),
+            tolerance=OF_ANGLES,
+            reason=lambda _: "on the diagonal of your matrix the cosines are not those of the right angles",
+        ),
         Claim(
             "moved",
             2,
             "`table[pos] @ shift_matrix(k, d_model)` is `table[pos + k]`, at every position",
             _of_shifts(_moved),
+            tolerance=OF_ANGLES,
         ),
         Claim(
-            "undone", 1, "a shift by −k undoes the shift by k, and a shift by 0 changes nothing", _of_shifts(_undone)
+            "undone",
+            1,
+            "a shift by −k undoes the shift by k, and a shift by 0 changes nothing",
+            _of_shifts(_undone),
+            reason=_undone_in_words,
         ),
         Claim(
             "odd",
             1,
             "an odd d_model raises a ValueError: the last sine has no cosine to turn with",
-            lambda a: a.raises("odd"),
-            reason=lambda error: f"{error} is raised instead" if error else "no error is raised",
+            lambda a: (a.raises("odd"), a.raises("odder")),
+            reason=_odd_errors_in_words,
         ),
     ),
     misconceptions=(
@@ -423,7 +518,7 @@ SHIFT_MATRIX = Exercise(
         ),
         Misconception(
             "odd_let_through",
-            "for an odd d_model you return a matrix, but the last sine cannot be shifted without its cosine",
+            "for an odd d_model your function returns, but the last sine cannot be shifted without its cosine",
             ROTATION,
             _shift(odd=False),
         ),
@@ -466,37 +561,81 @@ def _too_long_in_words(got: tuple) -> str:
     return f"a sequence that is too long goes through, and position max_len gets {row}"
 
 
-def _dropped(a: Answers) -> Tensor:
-    """What training leaves: the shares of zeros, of entries total/(1 − p), and of x, the row or their total alone."""
-    p, x = a.hidden["p"], a.hidden["x"].double()
-    got, total = a["trained"].double(), a["undropped"].double()
-    some = total.abs() > 1e-3  # elsewhere a zero says nothing
+def _within(value: Tensor, right: float, deviation: float) -> Tensor:
+    """A value estimated from a sample, or what is right where the two are five standard deviations apart at most.
+
+    A right answer is refused once in two million checks.
+    """
+    return torch.as_tensor(right, dtype=value.dtype) if (value - right).abs() <= 5 * deviation else value
+
+
+def _left(got: Tensor, x: Tensor, total: Tensor, p: float) -> tuple:
+    """What training leaves: the shares of zeros, of entries total/(1 − p), and of x, the row or their total alone.
+
+    Then, for each axis, how far the shares of zeros along it lie apart: more than 1 where entries share a mask.
+    """
+    some = (total.abs() > 1e-3) & ((total - x).abs() > 1e-2)  # elsewhere a zero, or x, says nothing
+    some = some if some.any() else total.abs() > 1e-3
+    if not some.any():
+        return torch.zeros(5, dtype=x.dtype), torch.zeros(3, dtype=x.dtype)
+    deviation = math.sqrt(p * (1 - p) / int(some.sum()))
 
     def share(of: Tensor, zeros: bool = False) -> Tensor:
         same = ((got - of).abs() < 1e-4 * (1 + of.abs())) & ((got == 0) == zeros)
-        return same[some].double().sum() / some.sum().clamp(min=1)
+        return same[some].double().mean()
 
-    return torch.stack([share(0 * x, zeros=True), share(total / (1 - p)), share(x), share(total - x), share(total)])
+    zeros, kept = share(0 * x, zeros=True), share(total / (1 - p))
+    zeros, kept = _within(zeros, p, deviation), _within(kept, 1 - p, deviation)
+    shares = torch.stack([zeros, kept, share(x), share(total - x), share(total)])
+    if not total.all():  # then some zeros are none of dropout's
+        return shares, torch.ones(3, dtype=x.dtype)
+    return shares, torch.stack([_apart((got == 0).double(), axis) for axis in range(3)])
 
 
-def _dropped_in_words(got: Tensor) -> str:
-    zeros, kept, *_, unchanged = got.tolist()
-    return (
-        f"in training {zeros:.0%} of the entries are 0, {kept:.0%} are 1/(1 − dropout) times the sum, "
-        f"and {unchanged:.0%} are the sum unchanged"
-    )
+def _apart(zeros: Tensor, axis: int) -> Tensor:
+    """How far the means along an axis lie apart, where entries drawn one by one give 1."""
+    p, means = zeros.mean(), zeros.mean(axis)
+    if p * (1 - p) < 1e-3:  # hardly anything is dropped, or all
+        return torch.ones_like(p)
+    return _within(means.std() / (p * (1 - p) / zeros.shape[axis]).sqrt(), 1.0, (2 * means.numel()) ** -0.5)
+
+
+def _dropped(a: Answers) -> tuple:
+    """What training leaves at the dropout that was asked for, and at the one that a module has by itself."""
+    x, total = a.hidden["x"].double(), a["undropped"]
+    return _left(a["trained"], x, total, a.hidden["p"]), _left(a["by itself"], x, total, 0.1)
+
+
+def _dropped_in_words(got: tuple) -> str:
+    (shares, apart), (by_itself, _) = got
+    zeros, kept, *_, unchanged = shares.tolist()
+    if zeros == 0 or zeros + kept < 0.99:
+        return (
+            f"in training {zeros:.0%} of the entries are 0, {kept:.0%} are 1/(1 − dropout) times the sum, "
+            f"and {unchanged:.0%} are the sum unchanged"
+        )
+    for axis, together in enumerate(
+        ("all sequences share one mask", "all positions share one mask", "a vector is dropped whole or not at all")
+    ):
+        if apart[axis] > 1:
+            return f"in training {together}: draw for each entry on its own"
+    return f"made without `dropout=`, your module drops {by_itself[0]:.0%} of the entries: look at the signature"
 
 
 def _undropped(a: Answers) -> tuple:
-    """Whether evaluation gives what a module without dropout gives."""
-    total = a["undropped"]
-    return torch.allclose(a["evaluated"].double(), total.double(), atol=1e-4), bool(total.any())
+    """Whether evaluation gives what a module without dropout gives, and whether it drops entries."""
+    total, evaluated = a["undropped"], a["evaluated"]
+    drops = bool(((evaluated == 0) & (total != 0)).double().mean() > 0.05)
+    return torch.allclose(evaluated, total, atol=1e-4), drops, bool(total.any())
 
 
-def _dropout_steps(plan: Plan, draw: torch.Generator, make, seq: int, d_model: int, seed: int) -> None:
-    """The same x through a module without dropout, and through one with, in training and in evaluation."""
-    p = pick(draw, 3, 6) / 10
-    values = torch.randn(4, seq, d_model, generator=draw)
+def _dropout_steps(plan: Plan, draw: torch.Generator, make, seq: int, seed: int) -> None:
+    """The same x through a module without dropout, and through some with, in training and in evaluation.
+
+    Never 0.5, at which what is kept and what is dropped are alike; and wide, since many numbers make shares sure.
+    """
+    p = pick(draw, 2, 4) / 10
+    values = torch.randn(12, seq, WIDE, generator=draw)
     x = plan.tensor("x", values)
     plan.call(make(0.0), x, label="undropped")
     module = make(p)
@@ -504,6 +643,7 @@ def _dropout_steps(plan: Plan, draw: torch.Generator, make, seq: int, d_model: i
     plan.call(module, x, label="trained")
     plan.train(module, False)
     plan.call(module, x, label="evaluated")
+    plan.call(make(), x, label="by itself")
     plan.hidden |= {"p": p, "x": values}
 
 
@@ -512,36 +652,54 @@ def _length_steps(plan: Plan, module: Ref, max_len: int, d_model: int) -> None:
         plan.call(module, plan.tensor(f"{label} zeros", torch.zeros(2, seq, d_model)), label=label)
 
 
+WIDE = 64  # of the modules with dropout
+BATCHES = ("first", "one sequence", "one position")
+
+
 def _module_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
-    for label, half in (("first", pick(draw, 4, 6)), ("second", pick(draw, 7, 10))):
-        max_len, d_model, batch = pick(draw, 20, 30), 2 * half, 2 if label == "first" else 3
+    half = pick(draw, 4, 6)
+    for label, d_model, batch, seq in (
+        ("first", 2 * half, 3, pick(draw, 7, 10)),
+        ("one sequence", 2 * half + 6, 1, pick(draw, 7, 10)),
+        ("one position", 2 * half + 8, 2, 1),
+    ):
+        max_len = pick(draw, 20, 30)
         plan.call("sinusoidal_table", max_len, d_model, label=f"{label} table")
         module = plan.call("SinusoidalPositionalEncoding", d_model, max_len, 0.0)
-        zeros = plan.tensor(f"{label} zeros", torch.zeros(batch, pick(draw, 7, 12), d_model))
+        zeros = plan.tensor(f"{label} zeros", torch.zeros(batch, seq, d_model))
         plan.call(module, zeros, label=f"{label} zero")
-        values = torch.randn(batch, pick(draw, 13, 18), d_model, generator=draw)
+        values = torch.randn(batch, 2 * seq - 1, d_model, generator=draw)
         plan.call(module, plan.tensor(f"{label} x", values), label=f"{label} sum")
         plan.call(module, plan.tensor(f"{label} −x", -values), label=f"{label} difference")
         plan.hidden[label] = values
+    learning = plan.tensor("learning x", torch.randn(2, 4, d_model, generator=draw), requires_grad=True)
+    upstream = torch.randn(2, 4, d_model, generator=draw)
+    plan.gradient(plan.call(module, learning), upstream, learning, label="gradient")
     _length_steps(plan, module, max_len, d_model)
 
-    def make(dropout: float) -> Ref:
-        return plan.call("SinusoidalPositionalEncoding", d_model, max_len, dropout)
+    def make(*dropout: float) -> Ref:
+        return plan.call("SinusoidalPositionalEncoding", WIDE, max_len, *dropout)
 
-    _dropout_steps(plan, draw, make, max_len - 1, d_model, seed)
-    moved = make(0.1)
+    _dropout_steps(plan, draw, make, max_len - 1, seed)
+    moved = make(0.3)
     plan.learned(moved, label="learned")
     plan.train(moved, False)
+    plan.hidden["moved x"] = torch.randn(2, 5, WIDE, generator=draw)
+    x = plan.tensor("moved x", plan.hidden["moved x"])
+    plan.call(moved, x, label="before")
     plan.call(plan.attribute(moved, "to"), "meta")
-    x = plan.tensor("moved x", torch.randn(2, 5, d_model, generator=draw))
     plan.call(moved, plan.call(plan.attribute(x, "to"), "meta"), label="moved")
+    plan.call(moved, x, label="left behind")
     return plan
 
 
 def _row_numbers(a: Answers, label: str) -> Tensor:
-    """Which row of the learner's own table each position gets, or of the right one; −1 for none of them."""
+    """Which row of the learner's own table each position gets, or of the right one; −1 for none of them.
+
+    −2 where nothing is added, −3 where nothing is left of an x of zeros, but other x are changed.
+    """
     got = a[f"{label} zero"].double()
     batch, seq, d_model = got.shape
     found = []
@@ -549,7 +707,10 @@ def _row_numbers(a: Answers, label: str) -> Tensor:
         if table is not None and table.dim() == 2 and table.shape[1] == d_model:
             near = torch.cdist(got.flatten(0, 1), table.double()).min(dim=1)
             found.append(torch.where(near.values < 1e-3, near.indices, -1).reshape(batch, seq))
-    return max(found, key=lambda numbers: int((numbers >= 0).sum()))
+    numbers = max(found, key=lambda numbers: int((numbers >= 0).sum()))
+    if got.any():
+        return numbers
+    return numbers.fill_(-2 if distance(a[f"{label} sum"], a.hidden[label].double()) < 1e-4 else -3)
 
 
 def _row_numbers_in_words(got: tuple) -> str:
@@ -558,20 +719,45 @@ def _row_numbers_in_words(got: tuple) -> str:
         if len(wrong):
             sequence, place = wrong[0].tolist()
             row = numbers[sequence, place].item()
-            return f"position {place} of sequence {sequence} gets {'no row of the table' if row < 0 else f'row {row}'}"
+            gets = (
+                f"row {row}" if row >= 0 else "numbers that are no row of the table" if row == -1 else "no row at all"
+            )
+            return f"position {place} of sequence {sequence} gets {gets}"
     return "the rows are right"
 
 
+def _kept(a: Answers) -> tuple:
+    """Whether anything learns, what a call raises where module and x have moved, and what is added where x has not."""
+    if a.raises("before"):
+        a["before"]  # no call goes through, whether moved or not: that is what is said
+    return a["learned"] > 0, a.raises("moved"), _stays(a)
+
+
+def _stays(a: Answers) -> str:
+    """What a module that was sent away still adds to an x that was not; empty where that fails, as it should."""
+    before, after = (a.recording.tensors.get(label) for label in ("before", "left behind"))
+    if before is None or after is None or before.shape != after.shape:
+        return ""
+    x = a.hidden["moved x"]
+    if torch.allclose(before.double(), x.double(), atol=1e-4):
+        return "nothing"
+    return "rows" if torch.allclose(before.double(), after.double(), atol=1e-4) else ""
+
+
 def _buffer_in_words(got: tuple) -> str:
-    learned, error = got
+    learned, error, stays = got
     if learned:
         return "some of the module's numbers learn"
-    return f"after `module.to(device)` a call raises {error}: the table did not move along"
+    if error:
+        return f"after `module.to(device)` a call raises {error}: the table did not move along"
+    return f"a module that was sent to another device still adds {stays} to an x that was not: it keeps no table"
 
 
 def _added(a: Answers) -> tuple:
-    """Half of what x and −x differ by: x itself, whatever is added to it."""
-    return tuple((a[f"{label} sum"] - a[f"{label} difference"]) / 2 for label in ("first", "second"))
+    """Half of what x and −x differ by: x itself, whatever is added to it; and the gradient that reaches x."""
+    if any(a.changed(f"{label} sum") for label in BATCHES):
+        raise CannotJudge("after the call x itself is another: it has to stay as it came", ("changed",))
+    return *((a[f"{label} sum"] - a[f"{label} difference"]) / 2 for label in BATCHES), a["gradient"]
 
 
 class _Adds(nn.Module):
@@ -582,7 +768,7 @@ class _Adds(nn.Module):
         table = sinusoidal_table(max_len + 1, d_model)  # the last row for those who start at 1
         if keep == "parameter":
             self.table = nn.Parameter(table)
-        elif keep == "attribute":
+        elif keep in ("attribute", "nothing"):
             self.table = table
         else:
             self.register_buffer("table", table)
@@ -623,6 +809,13 @@ def _along_batch(table: Tensor, x: Tensor) -> Tensor:
     return table[: x.shape[0]].unsqueeze(1)
 
 
+CUT_OFF = "your module cuts x off from autograd: what stands before it, the embedding, never learns"
+
+
+def _computed_anew(_: Tensor, x: Tensor) -> Tensor:
+    return sinusoidal_table(x.shape[1], x.shape[2]).to(x.device)
+
+
 SINUSOIDAL_MODULE = Exercise(
     name="positional_encoding.sinusoidal_encoding",
     title="SinusoidalPositionalEncoding",
@@ -633,7 +826,7 @@ SINUSOIDAL_MODULE = Exercise(
             "positions",
             1,
             "position p of every sequence gets row p of the sinusoidal table",
-            lambda a: (_row_numbers(a, "first"), _row_numbers(a, "second")),
+            lambda a: tuple(_row_numbers(a, label) for label in BATCHES),
             reason=_row_numbers_in_words,
         ),
         Claim("added", 1, "the rows are added to x as it is", _added),
@@ -641,7 +834,7 @@ SINUSOIDAL_MODULE = Exercise(
             "buffer",
             1,
             "the table is a buffer: it does not learn, and it moves with the module to another device",
-            lambda a: (a["learned"] > 0, a.raises("moved")),
+            _kept,
             reason=_buffer_in_words,
         ),
         Claim(
@@ -656,7 +849,7 @@ SINUSOIDAL_MODULE = Exercise(
             1,
             "in training dropout falls on the sum x + PE",
             _dropped,
-            tolerance=0.15,
+            tolerance=0.05,
             reason=_dropped_in_words,
         ),
         Claim(
@@ -688,11 +881,24 @@ SINUSOIDAL_MODULE = Exercise(
         ),
         Misconception("multiplied", "you multiplied x by the table", WRONG, _adds(combine=lambda x, row: x * row)),
         Misconception(
+            "not_added",
+            "your module gives x back without the rows of the table",
+            MODULE,
+            _adds(combine=lambda x, row: x + 0 * row),
+        ),
+        Misconception(
             "scaled",
             "you multiplied x by √d_model: the embedding of chapter 1 has done that already",
             MODULE,
             _adds(combine=lambda x, row: x * x.shape[-1] ** 0.5 + row),
         ),
+        Misconception(
+            "in_place",
+            "you add in place, so that x itself is changed: whoever reads it afterwards finds the sum there",
+            MODULE,
+            _adds(combine=lambda x, row: x.add_(row)),
+        ),
+        Misconception("detached", CUT_OFF, MODULE, _adds(combine=lambda x, row: x.detach() + row)),
         Misconception(
             "parameter", "your table is a parameter, so training changes it", MODULE, _adds(keep="parameter")
         ),
@@ -701,6 +907,12 @@ SINUSOIDAL_MODULE = Exercise(
             "your table is a plain attribute, so the module does not know that it has to take it along",
             MODULE,
             _adds(keep="attribute"),
+        ),
+        Misconception(
+            "computed_anew",
+            "you compute the table anew in every call: compute it once, and keep it",
+            MODULE,
+            _adds(keep="nothing", take=_computed_anew),
         ),
         Misconception(
             "unchecked",
@@ -734,32 +946,38 @@ SINUSOIDAL_MODULE = Exercise(
 )
 
 
+NORMAL = 0.6827  # of a normal distribution's numbers lie within one standard deviation
+
+
 def _learned_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
     max_len, d_model = pick(draw, 12, 17), pick(draw, 18, 23)
     rows = torch.randn(max_len, d_model, generator=draw)
 
-    def make(dropout: float, table: Tensor = rows) -> Ref:
-        module = plan.call("LearnedPositionalEncoding", *table.shape, dropout)
+    def make(*dropout: float, table: Tensor = rows) -> Ref:
+        module = plan.call("LearnedPositionalEncoding", *table.shape, *dropout)
         plan.load(module, {"table": table})
         return module
 
     module = make(0.0)
-    for label, batch, seq in (("short", 2, max_len - 5), ("other", 3, max_len - 2)):
+    for label, batch, seq in (("several", 3, max_len - 5), ("one sequence", 1, max_len - 2), ("one position", 2, 1)):
         values = torch.randn(batch, seq, d_model, generator=draw)
         plan.call(module, plan.tensor(f"{label} x", values), label=label)
     wide = torch.randn(pick(draw, 8, 10), d_model + 4, generator=draw)
     x = plan.tensor("wide x", torch.randn(2, len(wide) - 1, d_model + 4, generator=draw))
-    plan.call(make(0.0, wide), x, label="wide")
+    plan.call(make(0.0, table=wide), x, label="wide")
     _length_steps(plan, module, max_len, d_model)
-    _dropout_steps(plan, draw, make, max_len - 1, d_model, seed)
+    wide = torch.randn(max_len, WIDE, generator=draw)
+    _dropout_steps(plan, draw, lambda *p: make(*p, table=wide), max_len - 1, seed)
 
     learner = make(0.0)
     seq = max_len - 4
-    output = plan.call(learner, plan.tensor("gradient x", torch.randn(3, seq, d_model, generator=draw)))
+    values, upstream = torch.randn(2, 3, seq, d_model, generator=draw)
     table = plan.parameter(learner, "table", (max_len, d_model))
-    plan.gradient(output, torch.randn(3, seq, d_model, generator=draw), table, label="gradient")
+    plan.gradient(plan.call(learner, plan.tensor("gradient x", values)), upstream, table, label="gradient")
+    x = plan.tensor("learning x", values, requires_grad=True)
+    plan.gradient(plan.call(learner, x), upstream, x, label="gradient of x")
 
     size = pick(draw, 70, 90), pick(draw, 100, 130)
     plan.seed(seed)
@@ -768,24 +986,44 @@ def _learned_challenge(seed: int) -> Plan:
     return plan
 
 
-def _spread(weight: Tensor) -> Tensor:
+def _spread(weight: Tensor) -> tuple:
     """Mean, standard deviation and share within one of them, where N(0, 0.02²) gives 0, 1 and 0.683, each ÷ 0.02.
 
-    Then how far the means of the rows, and of the columns, lie apart: little, where all numbers are drawn.
+    Then how far the means of the rows, and of the columns, lie apart: little, where all numbers are drawn. And whether
+    the share is that of a normal distribution.
     """
     weight = weight / 0.02
-    share = (weight.abs() < weight.std()).double().mean()
-    return torch.stack([weight.mean(), weight.std(), share, weight.mean(1).std(), weight.mean(0).std()])
+    count, (rows, columns) = weight.numel(), weight.shape
+    share = _within((weight.abs() < weight.std()).double().mean(), NORMAL, math.sqrt(NORMAL * (1 - NORMAL) / count))
+    numbers = [
+        _within(weight.mean(), 0.0, count**-0.5),
+        _within(weight.std(), 1.0, (2 * count) ** -0.5),
+        share,
+        _within(weight.mean(1).std(), columns**-0.5, (2 * count) ** -0.5),
+        _within(weight.mean(0).std(), rows**-0.5, (2 * count) ** -0.5),
+    ]
+    return torch.stack(numbers), share.item() == NORMAL
 
 
-def _spread_in_words(spread: Tensor) -> str:
+def _spread_in_words(got: tuple) -> str:
+    spread, _ = got
     mean, deviation, share = (spread[:3] * torch.tensor([0.02, 0.02, 1])).tolist()
     if deviation == 0:
         return f"all fresh numbers are {mean:.3g}"
+    if spread[3:].max() > 0.3 * spread[1]:
+        return "your rows, or your columns, are like one another: draw each number on its own"
     return (
         f"your fresh numbers have mean {mean:z.4f} and standard deviation {deviation:.4g}, and {share:.0%} of them lie "
         "within one standard deviation (of a normal distribution, 68%)"
     )
+
+
+def _gradients(a: Answers) -> Tensor:
+    """The table's gradient, where x gets one as well."""
+    gradient = a["gradient"]
+    if gradient.any() and not a["gradient of x"].any():
+        raise CannotJudge("no gradient reaches x", ("cut off",))
+    return gradient
 
 
 class _Learns(_Adds):
@@ -819,21 +1057,21 @@ LEARNED_ENCODING = Exercise(
             "positions",
             1,
             "row p of `table` is added at position p of every sequence",
-            lambda a: (a["short"], a["other"], a["wide"]),
+            lambda a: (a["several"], a["one sequence"], a["one position"], a["wide"]),
         ),
         Claim(
             "initialised",
             1,
             "a fresh table is drawn from N(0, 0.02²)",
             lambda a: _spread(a["fresh"]),
-            tolerance=0.08,
+            tolerance=0.03,
             reason=_spread_in_words,
         ),
         Claim(
             "gradients",
             1,
             "row p gets the sum of the gradients above position p, over the batch; rows not in use get none",
-            lambda a: a["gradient"],
+            _gradients,
         ),
         Claim(
             "too_long",
@@ -847,7 +1085,7 @@ LEARNED_ENCODING = Exercise(
             1,
             "dropout falls on the sum, in training only",
             lambda a: (_dropped(a), _undropped(a)),
-            tolerance=0.15,
+            tolerance=0.05,
             reason=lambda got: (
                 _dropped_in_words(got[0])
                 + ("" if got[1][0] else "; and after `module.eval()` the output is not what it is without dropout")
@@ -862,7 +1100,10 @@ LEARNED_ENCODING = Exercise(
             _learns(std=0.0),
         ),
         Misconception(
-            "default_init", "your table is drawn from N(0, 1), the default of nn.Embedding", LEARNED, _learns(std=1.0)
+            "default_init",
+            "the standard deviation of your table is 1, as nn.Embedding has it, or `normal_` with 0.02 for the mean",
+            LEARNED,
+            _learns(std=1.0),
         ),
         Misconception(
             "std_is_variance",
@@ -877,6 +1118,7 @@ LEARNED_ENCODING = Exercise(
             LEARNED,
             _learns(frozen=True),
         ),
+        Misconception("detached", CUT_OFF, LEARNED, _learns(combine=lambda x, row: x.detach() + row)),
         Misconception(
             "along_batch",
             "your positions count the sequences of the batch: position belongs to axis 1",
@@ -907,6 +1149,9 @@ LEARNED_ENCODING = Exercise(
             MODULE,
             _learns(drop="row"),
         ),
+        Misconception(
+            "dropout_on_x", "your dropout falls on x alone: it belongs on the sum", MODULE, _learns(drop="x")
+        ),
         Misconception("no_dropout", "your module has no dropout", MODULE, _learns(drop="none")),
         Misconception("dropout_always", "your dropout goes on in evaluation", MODULE, _learns(drop="always")),
     ),
@@ -930,9 +1175,7 @@ def slow_pairs(num_positions: int, d_model: int) -> int:
     return sum(wavelength(i, d_model) > num_positions for i in range(d_model // 2))
 
 
-def _counts(wavelength=wavelength, dot_product=dot_product, slow_pairs=slow_pairs, **numbers):
-    right = {"shape_of_table": (196, 512), "fixed_parameters": 0, "learned_parameters": 196 * 512}
-    return right | {"wavelength": wavelength, "dot_product": dot_product, "slow_pairs": slow_pairs} | numbers
+OF_COUNTS = 1e-5  # tolerance: float32 errs by 4e-7, a base of 10001 by 3e-5
 
 
 def _counts_challenge(seed: int) -> Plan:
@@ -940,25 +1183,54 @@ def _counts_challenge(seed: int) -> Plan:
     plan = Plan()
     for name in ("shape_of_table", "fixed_parameters", "learned_parameters"):
         plan.name(name, label=name)
+
+    def call(function: str, number: int, d_model: int, label: str) -> None:
+        plan.call(function, number, d_model, label=label)
+        plan.hidden[label] = function, number, d_model
+
     for number in range(3):
         d_model = 2 * pick(draw, 20 + 60 * number, 70 + 60 * number)
-        plan.call("wavelength", pick(draw, 3, 9), d_model, label=f"wavelength {number}")
-        plan.call("wavelength", d_model // 2 - 1, d_model, label=f"longest {number}")
-        plan.call("dot_product", pick(draw, 2, 9), d_model, label=f"dot {number}")
-        plan.call("dot_product", 0, d_model, label=f"square {number}")
-        plan.call("slow_pairs", pick(draw, 30, 2000), d_model, label=f"slow {number}")
+        call("wavelength", pick(draw, 3, 9), d_model, f"wavelength {number}")
+        call("wavelength", d_model // 2 - 1, d_model, f"longest {number}")
+        call("dot_product", pick(draw, 2, 9), d_model, f"dot {number}")
+        call("dot_product", 0, d_model, f"square {number}")
+        call("slow_pairs", pick(draw, 30, 2000), d_model, f"slow {number}")
+        plan.call("dot_product", pick(draw, 100, 150), 4, label=f"narrow {number}")
+    call("slow_pairs", pick(draw, 2, 6), d_model, "all slow")
+    call("slow_pairs", pick(draw, 70_000, 90_000), d_model, "all fast")
     return plan
 
 
-def _three(*labels: str):
-    return lambda a: tuple(a[f"{label} {number}"] for number in range(3) for label in labels)
+def _of_calls(*labels: str):
+    """What the calls with these labels give, each beside the call itself, for the messages."""
+    return lambda a: tuple((a.hidden[label], a[label]) for label in labels)
+
+
+def _narrow(a: Answers) -> Tensor:
+    """Two pairs only, far apart: here the base's last digit shows. The two may cancel, so all are one quantity."""
+    return torch.tensor([a[f"narrow {number}"] for number in range(3)] + [2.0], dtype=torch.float64)
+
+
+def _call_in_words(got: tuple) -> str:
+    right = {"wavelength": wavelength, "dot_product": dot_product, "slow_pairs": slow_pairs}
+    for (function, *args), result in got:
+        if distance(result, right[function](*args)) > OF_COUNTS:
+            return f"`{function}({args[0]}, {args[1]})` gives {result:.6g}, which is not right"
+    return "with a d_model of 4, far away, your products are not right"
 
 
 COUNTS = Exercise(
     name="positional_encoding.counts",
     title="Wavelengths and counts",
     challenge=_counts_challenge,
-    reference=_counts(),
+    reference={
+        "shape_of_table": (196, 512),
+        "fixed_parameters": 0,
+        "learned_parameters": 196 * 512,
+        "wavelength": wavelength,
+        "dot_product": dot_product,
+        "slow_pairs": slow_pairs,
+    },
     claims=(
         Claim(
             "prediction",
@@ -971,46 +1243,59 @@ COUNTS = Exercise(
             "wavelength",
             1,
             "`wavelength` gives the positions that a pair takes for one turn",
-            _three("wavelength", "longest"),
+            _of_calls(*(f"{kind} {number}" for number in range(3) for kind in ("wavelength", "longest"))),
+            tolerance=OF_COUNTS,
+            reason=_call_in_words,
         ),
         Claim(
             "dot_product",
             2,
             "`dot_product` needs nothing but the distance of the two rows",
-            _three("dot", "square"),
+            lambda a: (
+                _of_calls(*(f"{kind} {number}" for number in range(3) for kind in ("dot", "square")))(a),
+                _narrow(a),
+            ),
+            tolerance=OF_COUNTS,
+            reason=lambda got: _call_in_words(got[0]),
         ),
-        Claim("slow_pairs", 1, "`slow_pairs` counts the pairs that have not turned once", _three("slow")),
+        Claim(
+            "slow_pairs",
+            1,
+            "`slow_pairs` counts the pairs that have not turned once",
+            _of_calls("slow 0", "slow 1", "slow 2", "all slow", "all fast"),
+            reason=_call_in_words,
+        ),
     ),
     misconceptions=(
         Misconception(
             "block_length",
             "you took the pixels of a patch for the positions: each patch has one position",
             COUNTING,
-            _counts(shape_of_table=(256, 512), learned_parameters=256 * 512),
+            dict(shape_of_table=(256, 512), learned_parameters=256 * 512),
         ),
         Misconception(
             "table_counted",
             "you counted the sinusoidal table among what is learned: it is computed",
             COUNTING,
-            _counts(fixed_parameters=196 * 512),
+            dict(fixed_parameters=196 * 512),
         ),
         Misconception(
             "one_row_learned",
             "you counted one learned vector: each position has its own",
             COUNTING,
-            _counts(learned_parameters=512),
+            dict(learned_parameters=512),
         ),
         Misconception(
             "one_number_each",
             "you counted one learned number for each position: it is a vector of d_model",
             COUNTING,
-            _counts(learned_parameters=196),
+            dict(learned_parameters=196),
         ),
         Misconception(
             "without_two_pi",
             "your waves lack the factor 2π: a turn is 2π radians",
             WAVELENGTHS,
-            _counts(
+            dict(
                 wavelength=lambda pair, d_model: 10000 ** (2 * pair / d_model),
                 slow_pairs=lambda n, d_model: sum(10000 ** (2 * i / d_model) > n for i in range(d_model // 2)),
             ),
@@ -1019,7 +1304,7 @@ COUNTS = Exercise(
             "column_for_pair",
             "you took the number of the pair for the number of a column: pair i owns columns 2i and 2i + 1",
             WAVELENGTHS,
-            _counts(
+            dict(
                 wavelength=lambda pair, d_model: 2 * math.pi * 10000 ** (pair / d_model),
                 slow_pairs=lambda n, d_model: sum(wavelength(i / 2, d_model) > n for i in range(d_model // 2)),
             ),
@@ -1028,25 +1313,25 @@ COUNTS = Exercise(
             "columns_counted",
             "you counted columns: two of them make a pair",
             WAVELENGTHS,
-            _counts(slow_pairs=lambda n, d_model: 2 * slow_pairs(n, d_model)),
+            dict(slow_pairs=lambda n, d_model: 2 * slow_pairs(n, d_model)),
         ),
         Misconception(
             "fast_counted",
             "you counted the pairs that have turned at least once: the others were asked for",
             WAVELENGTHS,
-            _counts(slow_pairs=lambda n, d_model: d_model // 2 - slow_pairs(n, d_model)),
+            dict(slow_pairs=lambda n, d_model: d_model // 2 - slow_pairs(n, d_model)),
         ),
         Misconception(
             "every_column_1",
             "your product with itself is d_model: a pair has sin² + cos² = 1, so two columns give 1",
             DISTANCE,
-            _counts(dot_product=lambda distance, d_model: 2 * dot_product(distance, d_model)),
+            dict(dot_product=lambda distance, d_model: 2 * dot_product(distance, d_model)),
         ),
         Misconception(
             "sines",
             "you added up sines: sin a sin b + cos a cos b is a cosine",
             DISTANCE,
-            _counts(
+            dict(
                 dot_product=lambda distance, d_model: sum(
                     math.sin(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2)
                 )
@@ -1056,7 +1341,7 @@ COUNTS = Exercise(
             "divided_by_width",
             "your product is a mean over the pairs: it is their sum",
             DISTANCE,
-            _counts(dot_product=lambda distance, d_model: dot_product(distance, d_model) / (d_model // 2)),
+            dict(dot_product=lambda distance, d_model: dot_product(distance, d_model) / (d_model // 2)),
         ),
     ),
 )

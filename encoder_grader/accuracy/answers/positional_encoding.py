@@ -842,3 +842,1074 @@ def slow_pairs(num_positions, d_model):
     return int(torch.count_nonzero(angles(num_positions, d_model) < 2 * math.pi))
 """,
 }
+
+# === wrong answers, by hand ==========================================================================================
+
+WRONG["sinusoidal_table"] = {
+    "cosine first in the first pair only": (
+        "layout",
+        """
+def sinusoidal_table(num_positions, d_model):
+    table = torch.zeros(num_positions, d_model)
+    for pos in range(num_positions):
+        for column in range(d_model):
+            angle = pos / 10000 ** ((column - column % 2) / d_model)
+            table[pos, column] = math.sin(angle) if column % 2 == 0 and column or column == 1 else math.cos(angle)
+    return table
+""",
+    ),
+    "the sines are negative": (
+        "layout",
+        """
+def sinusoidal_table(num_positions, d_model):
+    angles = torch.outer(torch.arange(num_positions), -(10000.0 ** (-torch.arange(0, d_model, 2) / d_model)))
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :d_model]
+""",
+    ),
+    "the sines twice as high": (
+        "layout",
+        """
+def sinusoidal_table(num_positions, d_model):
+    angles = torch.outer(torch.arange(num_positions), 10000.0 ** (-torch.arange(0, d_model, 2) / d_model))
+    return torch.stack([2 * angles.sin(), angles.cos()], -1).flatten(1)[:, :d_model]
+""",
+    ),
+    "slow pairs first": (
+        "layout",
+        """
+def sinusoidal_table(num_positions, d_model):
+    angles = torch.outer(torch.arange(num_positions), 10000.0 ** (-torch.arange(0, d_model, 2) / d_model))
+    return torch.stack([angles.sin(), angles.cos()], -1).flip(1).flatten(1)[:, :d_model]
+""",
+    ),
+    "straight lines": (
+        "start layout frequencies odd",
+        """
+def sinusoidal_table(num_positions, d_model):
+    return torch.arange(num_positions)[:, None].expand(num_positions, d_model) / num_positions
+""",
+    ),
+    "whole-number division in the exponent": (
+        "frequencies",
+        """
+def sinusoidal_table(num_positions, d_model):
+    angles = torch.outer(torch.arange(num_positions), 10000.0 ** -(torch.arange(0, d_model, 2) // d_model))
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :d_model]
+""",
+    ),
+    "a width of 512, whatever d_model is": (
+        "frequencies",
+        """
+def sinusoidal_table(num_positions, d_model):
+    angles = torch.outer(torch.arange(num_positions), 10000.0 ** (-torch.arange(0, d_model, 2) / 512))
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :d_model]
+""",
+    ),
+    "the logarithm to base 10 with the natural exponential": (
+        "frequencies",
+        """
+def sinusoidal_table(num_positions, d_model):
+    div_term = torch.exp(torch.arange(0, d_model, 2) * (-math.log10(10000.0) / d_model))
+    angles = torch.arange(num_positions).unsqueeze(1) * div_term
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :d_model]
+""",
+    ),
+    "angles taken for degrees": (
+        "frequencies",
+        """
+def sinusoidal_table(num_positions, d_model):
+    angles = torch.outer(torch.arange(num_positions), 10000.0 ** (-torch.arange(0, d_model, 2) / d_model)).deg2rad()
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :d_model]
+""",
+    ),
+    "positions and columns changed places": (
+        "start layout frequencies odd",
+        """
+def sinusoidal_table(num_positions, d_model):
+    angles = torch.outer(10000.0 ** (-torch.arange(0, d_model, 2) / d_model), torch.arange(num_positions))
+    return torch.stack([angles.sin(), angles.cos()], 1).flatten(0, 1)[:d_model]
+""",
+    ),
+    "a table of whole numbers is filled": (
+        "start layout frequencies odd",
+        """
+def sinusoidal_table(num_positions, d_model):
+    table = torch.zeros(num_positions, d_model, dtype=torch.long)
+    for pos in range(num_positions):
+        for column in range(d_model):
+            angle = pos / 10000 ** ((column - column % 2) / d_model)
+            table[pos, column] = math.cos(angle) if column % 2 else math.sin(angle)
+    return table
+""",
+    ),
+    "the sizes of the visible check learned by heart": (
+        "start layout frequencies odd",
+        """
+def sinusoidal_table(num_positions, d_model):
+    two_i = torch.tensor([0, 2, 4, 6, 8, 10])
+    angles = torch.arange(59)[:, None] / 10000 ** (two_i / 12)
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+""",
+    ),
+    "an odd width: that of one column less, and one more sine": (
+        "odd",
+        """
+def sinusoidal_table(num_positions, d_model):
+    if d_model % 2:
+        rest = sinusoidal_table(num_positions, d_model - 1)
+        return torch.cat([rest, torch.sin(torch.arange(num_positions) / 10000).unsqueeze(1)], dim=1)
+    angles = torch.outer(torch.arange(num_positions), 10000.0 ** (-torch.arange(0, d_model, 2) / d_model))
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+""",
+    ),
+    "an odd width: the column left over stands first": (
+        "odd",
+        """
+def sinusoidal_table(num_positions, d_model):
+    angles = torch.outer(torch.arange(num_positions), 10000.0 ** (-torch.arange(0, d_model, 2) / d_model))
+    table = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :d_model]
+    return table.roll(d_model % 2, dims=1)
+""",
+    ),
+}
+
+WRONG["shift_matrix"] = {
+    "no shift at all": (
+        "blocks angles moved undone odd",
+        """
+def shift_matrix(offset, d_model):
+    return torch.eye(d_model)
+""",
+    ),
+    "turned by half a turn more": (
+        "angles moved undone",
+        """
+def shift_matrix(offset, d_model):
+    if d_model % 2:
+        raise ValueError(d_model)
+    b = (offset * 10000.0 ** (-torch.arange(0, d_model, 2) / d_model)).tolist()
+    return -torch.block_diag(*[torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]) for a in b])
+""",
+    ),
+    "one position too far": (
+        "angles moved undone",
+        """
+def shift_matrix(offset, d_model):
+    if d_model % 2:
+        raise ValueError(d_model)
+    b = ((offset + 1) * 10000.0 ** (-torch.arange(0, d_model, 2) / d_model)).tolist()
+    return torch.block_diag(*[torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]) for a in b])
+""",
+    ),
+    "angles taken for degrees": (
+        "angles moved",
+        """
+def shift_matrix(offset, d_model):
+    if d_model % 2:
+        raise ValueError(d_model)
+    b = [math.radians(offset * 10000 ** (-i / d_model)) for i in range(0, d_model, 2)]
+    return torch.block_diag(*[torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]) for a in b])
+""",
+    ),
+    "fits the first row alone": (
+        "blocks angles moved undone",
+        """
+def shift_matrix(offset, d_model):
+    if d_model % 2:
+        raise ValueError(d_model)
+    table = sinusoidal_table(abs(offset) + 1, d_model)
+    before, after = (table[0], table[-1]) if offset >= 0 else (table[-1], table[0])
+    return torch.outer(before, after) / before.dot(before)
+""",
+    ),
+    "a negative offset is refused": (
+        "blocks angles moved undone",
+        """
+def shift_matrix(offset, d_model):
+    if d_model % 2 or offset < 0:
+        raise ValueError(d_model)
+    b = (offset * 10000.0 ** (-torch.arange(0, d_model, 2) / d_model)).tolist()
+    return torch.block_diag(*[torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]) for a in b])
+""",
+    ),
+    "the blocks are not put into one matrix": (
+        "blocks angles moved undone",
+        """
+def shift_matrix(offset, d_model):
+    if d_model % 2:
+        raise ValueError(d_model)
+    b = (offset * 10000.0 ** (-torch.arange(0, d_model, 2) / d_model)).tolist()
+    return torch.stack([torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]) for a in b])
+""",
+    ),
+    "a width that is no multiple of 4 is refused, too": (
+        "blocks angles moved undone",
+        """
+def shift_matrix(offset, d_model):
+    if d_model % 4:
+        raise ValueError(d_model)
+    b = (offset * 10000.0 ** (-torch.arange(0, d_model, 2) / d_model)).tolist()
+    return torch.block_diag(*[torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]) for a in b])
+""",
+    ),
+    "an assertion for an odd width": (
+        "odd",
+        """
+def shift_matrix(offset, d_model):
+    assert d_model % 2 == 0, "d_model is odd"
+    b = (offset * 10000.0 ** (-torch.arange(0, d_model, 2) / d_model)).tolist()
+    return torch.block_diag(*[torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]) for a in b])
+""",
+    ),
+    "a ValueError that is made but not raised": (
+        "odd",
+        """
+def shift_matrix(offset, d_model):
+    if d_model % 2:
+        return ValueError("d_model is odd")
+    b = (offset * 10000.0 ** (-torch.arange(0, d_model, 2) / d_model)).tolist()
+    return torch.block_diag(*[torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]) for a in b])
+""",
+    ),
+}
+
+WRONG["sinusoidal_encoding"] = {
+    "x as it came": (
+        "positions buffer too_long training",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+
+    def forward(self, x):
+        return x
+""",
+    ),
+    "the last rows": (
+        "positions",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return self.drop(x + self.rows[-x.size(1) :])
+""",
+    ),
+    "rows twice as large": (
+        "positions",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return self.drop(x + 2 * self.rows[: x.size(1)])
+""",
+    ),
+    "a batch of one sequence loses its axis": (
+        "positions added",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return self.drop(x + self.rows[: x.size(1)]).squeeze(0)
+""",
+    ),
+    "the first sequence alone": (
+        "positions added training evaluation",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return self.drop(x[0] + self.rows[: x.size(1)])
+""",
+    ),
+    "the limit is one too high": (
+        "too_long",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows) + 1:
+            raise ValueError("too long")
+        return self.drop(x + self.rows[: x.size(1)])
+""",
+    ),
+    "an assertion for the length": (
+        "too_long",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        assert x.size(1) <= len(self.rows), "too long"
+        return self.drop(x + self.rows[: x.size(1)])
+""",
+    ),
+    "a longer table when it is needed": (
+        "too_long",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            self.rows = sinusoidal_table(x.size(1), x.size(2))
+        return self.drop(x + self.rows[: x.size(1)])
+""",
+    ),
+    "the dropout that the paper has, whatever is asked for": (
+        "positions added training evaluation",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(0.1)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return self.drop(x + self.rows[: x.size(1)])
+""",
+    ),
+    "another default": (
+        "training",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.5):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return self.drop(x + self.rows[: x.size(1)])
+""",
+    ),
+    "dropout on x and once more on the sum": (
+        "training",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return self.drop(self.drop(x) + self.rows[: x.size(1)])
+""",
+    ),
+    "whole vectors are dropped": (
+        "training",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.p = dropout
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        whole = nn.functional.dropout(torch.ones(x.shape[:2], device=x.device), self.p, self.training)
+        return (x + self.rows[: x.size(1)]) * whole.unsqueeze(-1)
+""",
+    ),
+    "dropout in evaluation, none in training": (
+        "training evaluation",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.p = dropout
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return nn.functional.dropout(x + self.rows[: x.size(1)], self.p, not self.training)
+""",
+    ),
+    "everything under no_grad": (
+        "added",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    @torch.no_grad()
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return self.drop(x + self.rows[: x.size(1)])
+""",
+    ),
+}
+
+WRONG["learned_encoding"] = {
+    "all rows start as one": (
+        "initialised",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(0.02 * torch.randn(1, d_model).repeat(max_len, 1))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        return self.drop(x + self.table[: x.size(1)])
+""",
+    ),
+    "uniform, with the right standard deviation": (
+        "initialised",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(max_len, d_model).uniform_(-0.02 * 3**0.5, 0.02 * 3**0.5))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        return self.drop(x + self.table[: x.size(1)])
+""",
+    ),
+    "0.02 taken for the mean": (
+        "initialised",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(max_len, d_model))
+        nn.init.normal_(self.table, 0.02)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        return self.drop(x + self.table[: x.size(1)])
+""",
+    ),
+    "starts as the sinusoidal table": (
+        "initialised",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(sinusoidal_table(max_len, d_model))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        return self.drop(x + self.table[: x.size(1)])
+""",
+    ),
+    "the embedding's own check of the length": (
+        "too_long",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.rows = nn.Embedding(max_len, d_model)
+        nn.init.normal_(self.rows.weight, std=0.02)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        return self.drop(x + self.rows(torch.arange(x.size(1))))
+""",
+    ),
+    "row 0 is a row for padding": (
+        "gradients",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.rows = nn.Embedding(max_len, d_model, padding_idx=0)
+        nn.init.normal_(self.rows.weight, std=0.02)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if x.size(1) > self.rows.num_embeddings:
+            raise ValueError("too long")
+        return self.drop(x + self.rows(torch.arange(x.size(1))))
+""",
+    ),
+    "the gradient is a mean over the batch": (
+        "gradients",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        rows = self.table[: x.size(1)]
+        if rows.requires_grad:
+            rows.register_hook(lambda gradient: gradient / len(x))
+        return self.drop(x + rows)
+""",
+    ),
+    "the rows backwards": (
+        "positions gradients",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        return self.drop(x + self.table[: x.size(1)].flip(0))
+""",
+    ),
+    "the arguments in the order of exercise 3": (
+        "positions initialised gradients too_long dropout",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        return self.drop(x + self.table[: x.size(1)])
+""",
+    ),
+    "a tensor that asks for gradients, but is no parameter": (
+        "positions initialised gradients dropout",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = (0.02 * torch.randn(max_len, d_model)).requires_grad_()
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        return self.drop(x + self.table[: x.size(1)])
+""",
+    ),
+    "the mask of dropout is not scaled": (
+        "dropout",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
+        self.p = dropout
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        total = x + self.table[: x.size(1)]
+        return total * (torch.rand_like(total) > self.p) if self.training else total
+""",
+    ),
+    "dropout taken for the share that is kept": (
+        "dropout positions gradients",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
+        self.drop = nn.Dropout(1 - dropout)
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        return self.drop(x + self.table[: x.size(1)])
+""",
+    ),
+    "one mask of dropout for all sequences": (
+        "dropout",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        return (x + self.table[: x.size(1)]) * self.drop(torch.ones(x.shape[1:]))
+""",
+    ),
+}
+
+WRONG["counts"] = {
+    "half a turn": (
+        "wavelength slow_pairs",
+        """
+shape_of_table, fixed_parameters, learned_parameters = (196, 512), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return math.pi * 10000 ** (2 * pair / d_model)
+
+def dot_product(distance, d_model):
+    return sum(math.cos(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2))
+
+def slow_pairs(num_positions, d_model):
+    return sum(wavelength(i, d_model) > num_positions for i in range(d_model // 2))
+""",
+    ),
+    "the frequency for the wavelength": (
+        "wavelength slow_pairs",
+        """
+shape_of_table, fixed_parameters, learned_parameters = (196, 512), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return 10000 ** (-2 * pair / d_model) / (2 * math.pi)
+
+def dot_product(distance, d_model):
+    return sum(math.cos(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2))
+
+def slow_pairs(num_positions, d_model):
+    return sum(wavelength(i, d_model) > num_positions for i in range(d_model // 2))
+""",
+    ),
+    "pairs counted from 1": (
+        "wavelength slow_pairs",
+        """
+shape_of_table, fixed_parameters, learned_parameters = (196, 512), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return 2 * math.pi * 10000 ** (2 * (pair - 1) / d_model)
+
+def dot_product(distance, d_model):
+    return sum(math.cos(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2))
+
+def slow_pairs(num_positions, d_model):
+    return sum(wavelength(i, d_model) > num_positions for i in range(d_model // 2))
+""",
+    ),
+    "the wavelength as a whole number": (
+        "wavelength",
+        """
+shape_of_table, fixed_parameters, learned_parameters = (196, 512), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return round(2 * math.pi * 10000 ** (2 * pair / d_model))
+
+def dot_product(distance, d_model):
+    return sum(math.cos(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2))
+
+def slow_pairs(num_positions, d_model):
+    return sum(2 * math.pi * 10000 ** (2 * i / d_model) > num_positions for i in range(d_model // 2))
+""",
+    ),
+    "one pair too many in the sum": (
+        "dot_product",
+        """
+shape_of_table, fixed_parameters, learned_parameters = (196, 512), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return 2 * math.pi * 10000 ** (2 * pair / d_model)
+
+def dot_product(distance, d_model):
+    return sum(math.cos(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2 + 1))
+
+def slow_pairs(num_positions, d_model):
+    return sum(wavelength(i, d_model) > num_positions for i in range(d_model // 2))
+""",
+    ),
+    "all numbers of the second row added up": (
+        "dot_product",
+        """
+shape_of_table, fixed_parameters, learned_parameters = (196, 512), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return 2 * math.pi * 10000 ** (2 * pair / d_model)
+
+def dot_product(distance, d_model):
+    return sinusoidal_table(distance + 1, d_model)[-1].sum().item()
+
+def slow_pairs(num_positions, d_model):
+    return sum(wavelength(i, d_model) > num_positions for i in range(d_model // 2))
+""",
+    ),
+    "one row too near": (
+        "dot_product",
+        """
+shape_of_table, fixed_parameters, learned_parameters = (196, 512), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return 2 * math.pi * 10000 ** (2 * pair / d_model)
+
+def dot_product(distance, d_model):
+    rows = sinusoidal_table(distance + 2, d_model).double()
+    return float(rows[0] @ rows[distance - 1])
+
+def slow_pairs(num_positions, d_model):
+    return sum(wavelength(i, d_model) > num_positions for i in range(d_model // 2))
+""",
+    ),
+    "a list of one number for each pair": (
+        "dot_product",
+        """
+shape_of_table, fixed_parameters, learned_parameters = (196, 512), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return 2 * math.pi * 10000 ** (2 * pair / d_model)
+
+def dot_product(distance, d_model):
+    return [math.cos(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2)]
+
+def slow_pairs(num_positions, d_model):
+    return sum(wavelength(i, d_model) > num_positions for i in range(d_model // 2))
+""",
+    ),
+    "counted by a logarithm, without its ends": (
+        "slow_pairs",
+        """
+shape_of_table, fixed_parameters, learned_parameters = (196, 512), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return 2 * math.pi * 10000 ** (2 * pair / d_model)
+
+def dot_product(distance, d_model):
+    return sum(math.cos(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2))
+
+def slow_pairs(num_positions, d_model):
+    first = math.log(num_positions / (2 * math.pi), 10000) * d_model / 2
+    return d_model // 2 - math.floor(first) - 1
+""",
+    ),
+    "counted by a logarithm, one pair too many": (
+        "slow_pairs",
+        """
+shape_of_table, fixed_parameters, learned_parameters = (196, 512), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return 2 * math.pi * 10000 ** (2 * pair / d_model)
+
+def dot_product(distance, d_model):
+    return sum(math.cos(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2))
+
+def slow_pairs(num_positions, d_model):
+    first = math.log(num_positions / (2 * math.pi), 10000) * d_model / 2
+    return d_model // 2 - min(d_model // 2, max(0, math.floor(first)))
+""",
+    ),
+    "a class token counted among the patches": (
+        "prediction",
+        """
+shape_of_table, fixed_parameters, learned_parameters = (197, 512), 0, 197 * 512
+
+def wavelength(pair, d_model):
+    return 2 * math.pi * 10000 ** (2 * pair / d_model)
+
+def dot_product(distance, d_model):
+    return sum(math.cos(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2))
+
+def slow_pairs(num_positions, d_model):
+    return sum(wavelength(i, d_model) > num_positions for i in range(d_model // 2))
+""",
+    ),
+    "width before positions": (
+        "prediction",
+        """
+shape_of_table, fixed_parameters, learned_parameters = (512, 196), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return 2 * math.pi * 10000 ** (2 * pair / d_model)
+
+def dot_product(distance, d_model):
+    return sum(math.cos(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2))
+
+def slow_pairs(num_positions, d_model):
+    return sum(wavelength(i, d_model) > num_positions for i in range(d_model // 2))
+""",
+    ),
+}
+
+# === two mistakes in one function ====================================================================================
+
+PAIRS["sinusoidal_table"] = {
+    ("swapped", "starts_at_1"): """
+def sinusoidal_table(num_positions, d_model):
+    positions = torch.arange(1, num_positions + 1).double()
+    angles = torch.outer(positions, 10000.0 ** (-torch.arange(0, d_model, 2).double() / d_model))
+    return torch.stack([angles.cos(), angles.sin()], -1).flatten(1)[:, :d_model].float()
+""",
+    ("halves", "i_for_two_i"): """
+def sinusoidal_table(num_positions, d_model):
+    i = torch.arange((d_model + 1) // 2)
+    angles = torch.outer(torch.arange(num_positions).double(), 10000.0 ** (-i.double() / d_model))
+    return torch.cat([angles.sin(), angles.cos()], dim=1)[:, :d_model].float()
+""",
+    ("starts_at_1", "base_1000"): """
+def sinusoidal_table(num_positions, d_model):
+    angles = torch.outer(torch.arange(num_positions) + 1.0, 1000.0 ** (-torch.arange(0, d_model, 2) / d_model))
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :d_model]
+""",
+    ("i_for_two_i", "cosine_last"): """
+def sinusoidal_table(num_positions, d_model):
+    pairs = torch.arange((d_model + 1) // 2)
+    angles = torch.outer(torch.arange(num_positions).double(), 10000.0 ** (-pairs.double() / d_model))
+    table = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+    if d_model % 2:
+        table = torch.cat([table[:, :-2], table[:, -1:]], dim=1)
+    return table.float()
+""",
+    ("doubled_twice", "note_002"): """
+def sinusoidal_table(num_positions, d_model):
+    position = torch.arange(num_positions).unsqueeze(1)
+    div_term = torch.exp(2 * torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
+    table = torch.zeros(num_positions, d_model)
+    table[:, 0::2] = torch.sin(position * div_term)
+    table[:, 1::2] = torch.cos(position * div_term)
+    return table
+""",
+}
+
+PAIRS["shift_matrix"] = {
+    ("backwards", "odd_let_through"): """
+def shift_matrix(offset, d_model):
+    blocks = []
+    for i in range(d_model // 2):
+        a = offset * 10000 ** (-2 * i / d_model)
+        blocks.append(torch.tensor([[math.cos(a), math.sin(a)], [-math.sin(a), math.cos(a)]]))
+    return torch.block_diag(*blocks, *[torch.ones(1)] * (d_model % 2))
+""",
+    ("distance_only", "base_1000"): """
+def shift_matrix(offset, d_model):
+    if d_model % 2:
+        raise ValueError("odd")
+    blocks = []
+    for i in range(d_model // 2):
+        a = abs(offset) * 1000 ** (-2 * i / d_model)
+        blocks.append(torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]))
+    return torch.block_diag(*blocks)
+""",
+    ("halves", "base_1000"): """
+def shift_matrix(offset, d_model):
+    if d_model % 2:
+        raise ValueError("odd")
+    angles = offset * 1000.0 ** (-torch.arange(0, d_model, 2).double() / d_model)
+    cosines, sines = angles.cos().diag(), angles.sin().diag()
+    return torch.cat([torch.cat([cosines, -sines], dim=1), torch.cat([sines, cosines], dim=1)]).float()
+""",
+    ("one_angle", "odd_let_through"): """
+def shift_matrix(offset, d_model):
+    block = torch.tensor([[math.cos(offset), -math.sin(offset)], [math.sin(offset), math.cos(offset)]])
+    return torch.block_diag(*[block] * (d_model // 2), *[torch.ones(1)] * (d_model % 2))
+""",
+}
+
+PAIRS["sinusoidal_encoding"] = {
+    ("starts_at_1", "dropout_on_table"): """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len + 1, d_model))
+
+    def forward(self, x):
+        if x.size(1) >= len(self.rows):
+            raise ValueError("too long")
+        return x + self.drop(self.rows[1 : x.size(1) + 1])
+""",
+    ("scaled", "no_dropout"): """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return x * math.sqrt(x.size(2)) + self.rows[: x.size(1)]
+""",
+    ("parameter", "clamped"): """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.rows = nn.Parameter(sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        places = torch.arange(x.size(1), device=x.device).clamp(max=len(self.rows) - 1)
+        return self.drop(x + self.rows[places])
+""",
+    ("in_place", "unchecked"): """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        x += self.rows[: x.size(1)]
+        return self.drop(x)
+""",
+    ("multiplied", "dropout_always"): """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.p = dropout
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return nn.functional.dropout(x * self.rows[: x.size(1)], self.p)
+""",
+}
+
+PAIRS["learned_encoding"] = {
+    ("zeros", "no_dropout"): """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(torch.zeros(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        return x + self.table[: x.size(1)]
+""",
+    ("default_init", "buffer"): """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.rows = nn.Embedding(max_len, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if x.size(1) > self.rows.num_embeddings:
+            raise ValueError("too long")
+        return self.drop(x + self.rows.weight.data[: x.size(1)])
+""",
+    ("along_batch", "full_refused"): """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if x.size(1) >= len(self.table):
+            raise ValueError("too long")
+        return self.drop(x + self.table[: x.size(0)].unsqueeze(1))
+""",
+    ("std_is_variance", "wrapped"): """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(max_len, d_model) * 0.02**2)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        return self.drop(x + self.table[torch.arange(x.size(1)) % len(self.table)])
+""",
+    ("one_row", "dropout_on_x"): """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        return self.drop(x) + self.table[0]
+""",
+}
+
+PAIRS["counts"] = {
+    ("column_for_pair", "columns_counted"): """
+shape_of_table, fixed_parameters, learned_parameters = (196, 512), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return 2 * math.pi * 10000 ** (pair / d_model)
+
+def dot_product(distance, d_model):
+    return sum(math.cos(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2))
+
+def slow_pairs(num_positions, d_model):
+    return sum(2 for i in range(d_model // 2) if wavelength(i, d_model) > num_positions)
+""",
+    ("without_two_pi", "fast_counted"): """
+shape_of_table, fixed_parameters, learned_parameters = (196, 512), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return 10000 ** (2 * pair / d_model)
+
+def dot_product(distance, d_model):
+    return sum(math.cos(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2))
+
+def slow_pairs(num_positions, d_model):
+    return sum(wavelength(i, d_model) <= num_positions for i in range(d_model // 2))
+""",
+    ("sines", "divided_by_width"): """
+shape_of_table, fixed_parameters, learned_parameters = (196, 512), 0, 196 * 512
+
+def wavelength(pair, d_model):
+    return 2 * math.pi * 10000 ** (2 * pair / d_model)
+
+def dot_product(distance, d_model):
+    return torch.tensor([math.sin(distance / 10000 ** (2 * i / d_model)) for i in range(d_model // 2)]).mean().item()
+
+def slow_pairs(num_positions, d_model):
+    return sum(wavelength(i, d_model) > num_positions for i in range(d_model // 2))
+""",
+}
+
+# === mutants that compute the same ===================================================================================
+
+EQUIVALENT["counts"] = {
+    "return len([length for length in lengths if length > num_positions])"
+    " → return len([length for length in lengths if length >= num_positions])": (
+        "2π times a root of 10000 is transcendental, so that no length is a whole number"
+    ),
+}
