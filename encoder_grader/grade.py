@@ -1,8 +1,8 @@
-"""Grade a class through nbgrader: autograde, feedback, export; and say by name what could not be graded.
+"""Grade a class through nbgrader: autograde, feedback, export; and say by name what was mended or could not be graded.
 
-A class is a folder with submitted/<student>/<assignment>/. A submission is graded again only when its bytes, its
-assignment or what judges it have changed, and its feedback is written again when its marks have: the file .graded
-beside the graded notebook holds the digest of both.
+A class is a folder with submitted/<student>/<assignment>/. A submission is graded again only when what was staged of
+it, its assignment or what judges it have changed, and its feedback is written again when its marks have: the file
+.graded beside the graded notebook holds the digest of both.
 """
 
 import json
@@ -12,12 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
+from nbgrader.converters.base import NbGraderException
 from nbgrader.plugins import CsvExportPlugin
 
+from encoder_grader.autograde import STAGED, StagedAutograde, report_of
 from encoder_grader.digest import digest
-from encoder_grader.nbgrader_course import log_of, open_course
+from encoder_grader.late import penalise
+from encoder_grader.nbgrader_course import NbgraderFailure, log_of, open_course
 from encoder_grader.release import assignments, enter_into_gradebook
 
 
@@ -34,29 +38,52 @@ class Result:
         return f"Grade: {self.assignment}, {self.student} … {self.failure or f'{self.seconds:.0f} s'}"
 
 
-def grade_class(root: Path, folder: Path) -> Iterator[Result]:
+def grade_class(root: Path, folder: Path, sandbox: bool = True) -> Iterator[Result]:
     """Grade each submission that needs it, one result each, then export all grades to grades.csv.
 
     Args:
         root: the repository.
         folder: the class, `root` itself or another folder, which then gets its own gradebook.
+        sandbox: False runs the students' code without a cage.
+
+    Raises:
+        NbgraderFailure: a class cannot be graded here; nothing was.
     """
-    course = open_course(root, folder)
-    known = assignments(root)
-    for assignment in known:
-        if folder != root and not entered(root, folder, assignment):
-            enter_into_gradebook(root, folder, assignment)
-    for submission in sorted((folder / "submitted").glob("*/*/")):
+    course = open_course(root, folder, **({} if sandbox else {"Execute": {"sandbox": False}}))
+    grader = StagedAutograde(coursedir=course.coursedir, parent=course)
+    released = {}
+    try:
+        grader.check_sandbox()
+        for assignment in assignments(root):
+            if folder != root and not entered(root, folder, assignment):
+                enter_into_gradebook(root, folder, assignment)
+            released[assignment] = grader.released(assignment)
+    except NbGraderException as why:
+        raise NbgraderFailure(str(why)) from None
+    for submission in sorted((folder / "submitted").glob("*/*")):
         student, assignment = submission.parent.name, submission.name
+        if student.startswith(".") or assignment.startswith("."):
+            continue
         start = time.monotonic()
-        if assignment not in known:
-            failure = f"there is no assignment {assignment!r}, only {', '.join(known)}"
+        if released.get(assignment):
+            failure = grade_submission(root, course, grader, submission, released[assignment])
         else:
-            failure = grade_submission(root, course, assignment, student)
+            failure = f"there is no assignment {assignment!r}, only {', '.join(released)}"
         if failure is not None:
             yield Result(assignment, student, time.monotonic() - start, failure)
     with Gradebook(course.coursedir.db_url, course.coursedir.course_id) as gradebook:
         CsvExportPlugin(to=str(folder / "grades.csv")).export(gradebook)
+
+
+def reports(folder: Path) -> list[str]:
+    """What was found and mended in the submissions of a class, a line each."""
+    lines = []
+    for staged in sorted((folder / STAGED).glob("*/*/")):
+        student, assignment = staged.parent.name, staged.name
+        if (folder / "submitted" / student / assignment).exists():
+            said = report_of(folder, student, assignment)["sentences"]
+            lines += [f"{student}, {assignment}: {sentence}" for sentence in said]
+    return lines
 
 
 def entered(root: Path, folder: Path, assignment: str) -> bool:
@@ -73,18 +100,28 @@ def judged_by(root: Path, assignment: str) -> str:
     return digest(root, f"solutions/{assignment}", "nbgrader_config.py", "encoder_lib", *grader, *chapter)
 
 
-def grade_submission(root: Path, course: NbGraderAPI, assignment: str, student: str) -> str | None:
-    """Grade one submission: None when there was nothing to do, "" when it worked, or the sentence that says why not."""
-    folder = Path(course.coursedir.root)
+def grade_submission(
+    root: Path, course: NbGraderAPI, grader: StagedAutograde, submission: Path, released: dict[str, NotebookNode]
+) -> str | None:
+    """Grade one submission: None when there was nothing to do, "" when it worked, or the sentence that says why not.
+
+    Args:
+        submission: its folder, <student>/<assignment> in submitted/.
+        released: the assignment's notebooks as they were given out.
+    """
+    student, assignment, folder = submission.parent.name, submission.name, Path(course.coursedir.root)
+    if failure := grader.stage_one(folder, submission, released):
+        return failure
     graded = folder / "autograded" / student / assignment / ".graded"
-    inputs = judged_by(root, assignment) + digest(folder, f"submitted/{student}/{assignment}")
+    inputs = judged_by(root, assignment) + digest(folder, f"{STAGED}/{student}/{assignment}", "nbgrader_config.py")
     before = json.loads(graded.read_text()) if graded.exists() else {}
     if before.get("inputs") != inputs:
         result = course.autograde(assignment, student)
-        failure = ungraded(course, assignment, student) if result["success"] else reason(log_of(result))
-        if failure:
-            return keep_log(root, result, assignment, student) or failure
-    elif before.get("marks") == marks(course, assignment, student):
+        if not result["success"]:
+            keep_log(root, result, assignment, student)
+            return reason(log_of(result))
+    penalise(course, assignment, student)
+    if before == {"inputs": inputs, "marks": marks(course, assignment, student)}:
         return None
     result = course.generate_feedback(assignment, student)
     if not result["success"]:
@@ -94,17 +131,8 @@ def grade_submission(root: Path, course: NbGraderAPI, assignment: str, student: 
     return ""
 
 
-def ungraded(course: NbGraderAPI, assignment: str, student: str) -> str:
-    """Why a submission has no grade although nbgrader reports success; "" when it has one."""
-    with Gradebook(course.coursedir.db_url, course.coursedir.course_id) as gradebook:
-        for notebook in gradebook.find_assignment(assignment).notebooks:
-            if not Path(course.coursedir.root, "autograded", student, assignment, f"{notebook.name}.ipynb").exists():
-                return f"{notebook.name}.ipynb is missing from the submission"
-    return ""
-
-
 def marks(course: NbGraderAPI, assignment: str, student: str) -> list:
-    """All that the gradebook says about one submission: scores by hand and by machine, and comments."""
+    """All that the gradebook says about one submission: scores by hand and by machine, comments, and penalties."""
     with Gradebook(course.coursedir.db_url, course.coursedir.course_id) as gradebook:
         submission = gradebook.find_submission(assignment, student)
         grades = [
@@ -113,12 +141,13 @@ def marks(course: NbGraderAPI, assignment: str, student: str) -> list:
             for grade in notebook.grades
         ]
         comments = [[comment.name, comment.comment] for nb in submission.notebooks for comment in nb.comments]
-    return sorted(grades) + sorted(comments)
+        penalties = [[notebook.name, notebook.late_submission_penalty] for notebook in submission.notebooks]
+    return sorted(grades) + sorted(comments) + sorted(penalties)
 
 
 def reason(log: str) -> str:
     """The sentence of nbgrader's log that says what went wrong: its last logged exception's, or its first error."""
-    exceptions = re.findall(r"^ +(?:\w+\.)*(\w*(?:Error|Exception)\w*: .*)$", log, flags=re.MULTILINE)
+    exceptions = re.findall(r"^ +(?:\w+\.)*((?:CannotCage|\w*(?:Error|Exception)\w*): .*)$", log, flags=re.MULTILINE)
     errors = re.findall(r"^\[ERROR\] (.*)$", log, flags=re.MULTILINE)
     return (exceptions[-1:] or errors or ["nbgrader gave no reason"])[0]
 

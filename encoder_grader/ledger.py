@@ -22,12 +22,12 @@ class Ledger:
     def __init__(self, folder: Path):
         self.folder = Path(folder)
 
-    def received(self, student: str, assignment: str, sha256: str, submission: Path) -> datetime:
+    def received(self, student: str, assignment: str, sha256: str, changed: float) -> datetime:
         """When these bytes came in, in UTC: as received.csv says, else when the server first had them.
 
         Args:
-            submission: the folder, whose files the system stamped when they were put there. Nothing that the student
-                wrote into them counts, and a later copy of the same bytes changes nothing.
+            changed: when the system last put them there (st_ctime). Nothing that the student wrote counts, and once it
+                is in the ledger a later copy of the same bytes changes nothing.
         """
         told = self._told(student, assignment)
         if told is not None:
@@ -36,19 +36,18 @@ class Ledger:
             times = book.setdefault("received", {})
             key = f"{student}/{assignment}/{sha256}"
             if key not in times:
-                stamps = [path.lstat().st_ctime for path in (submission, *submission.rglob("*.ipynb"))]
-                times[key] = datetime.fromtimestamp(max(stamps), UTC).isoformat()
+                times[key] = datetime.fromtimestamp(changed, UTC).isoformat()
             return datetime.fromisoformat(times[key]).replace(tzinfo=None)
 
     def graded(self, student: str, assignment: str, notebook: str) -> str:
-        """The SHA-256 of what was graded last; empty if nothing was."""
+        """What was graded last, as `was_graded` was told; empty if nothing was."""
         with self._open() as book:
             return book.setdefault("graded", {}).get(f"{student}/{assignment}/{notebook}", "")
 
-    def was_graded(self, student: str, assignment: str, notebook: str, sha256: str) -> None:
+    def was_graded(self, student: str, assignment: str, notebook: str, what: str) -> None:
         """Remember what was graded."""
         with self._open() as book:
-            book.setdefault("graded", {})[f"{student}/{assignment}/{notebook}"] = sha256
+            book.setdefault("graded", {})[f"{student}/{assignment}/{notebook}"] = what
 
     def _told(self, student: str, assignment: str) -> datetime | None:
         file = self.folder / TIMES
@@ -56,7 +55,7 @@ class Ledger:
             return None
         with open(file, newline="", encoding="utf-8-sig") as opened:
             for number, row in enumerate(csv.reader(opened), 1):
-                if row[:2] == [student, assignment]:
+                if [entry.strip() for entry in row[:2]] == [student, assignment]:
                     try:
                         time = datetime.fromisoformat(row[2].strip())
                     except (IndexError, ValueError):
@@ -74,11 +73,16 @@ class Ledger:
         with open(os.open(self.folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600), "w") as lock:
             flock(lock, LOCK_EX)
             before = file.read_text() if file.exists() else "{}"
-            book = json.loads(before)
+            try:
+                book = json.loads(before)
+            except ValueError:
+                raise ValueError(f"{file} is damaged: put it back from a copy, or remove it") from None
             yield book
             after = json.dumps(book, indent=1, sort_keys=True)
             if after != before:
                 partial = self.folder / (FILE + ".new")
                 with open(os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as opened:
                     opened.write(after)
+                    opened.flush()
+                    os.fsync(opened.fileno())
                 partial.rename(file)

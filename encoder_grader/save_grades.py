@@ -1,40 +1,54 @@
 """Save the scores: a regrade of the same bytes leaves what was decided by hand, a new submission asks for a look."""
 
-import json
 import math
 from pathlib import Path
 
 from nbformat import NotebookNode
-from nbgrader.preprocessors import SaveAutoGrades
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
+from nbgrader.utils import compute_checksum, determine_grade, is_task
 
-from encoder_grader.autograde import REPORT, STAGED
+from encoder_grader.autograde import report_of
 from encoder_grader.ledger import Ledger
 
 
 class SaveGrades(SaveAutoGrades):
-    """Takes the place of nbgrader's SaveAutoGrades."""
+    """Takes the place of nbgrader's SaveAutoGrades; all scores of a notebook are saved, or none."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
-        """Save the scores of a notebook."""
+        """Save the scores and nbgrader's own comments of a notebook."""
         told = resources["nbgrader"]
         names = (told["student"], told["assignment"], told["notebook"])
+        self.student_id, self.assignment_id, self.notebook_id = names
         root = Path(self.parent.parent.coursedir.root)
-        sha256 = json.loads((root / STAGED / told["student"] / told["assignment"] / REPORT).read_text())["sha256"]
         ledger = Ledger(root)
-        self._same = ledger.graded(*names) == sha256
-        nb, resources = super().preprocess(nb, resources)
-        ledger.was_graded(*names, sha256)
+        self.gradebook = Gradebook(told["db_url"])
+        with self.gradebook:
+            row = self.gradebook.find_submission_notebook(self.notebook_id, self.assignment_id, self.student_id)
+            what = (
+                f"{report_of(root, self.student_id, self.assignment_id)['sha256']} {row.id}"  # another gradebook: anew
+            )
+            self._same = ledger.graded(*names) == what
+            nb, resources = NbGraderPreprocessor.preprocess(self, nb, resources)
+            self.gradebook.db.commit()
+        ledger.was_graded(*names, what)
         return nb, resources
 
     def _add_score(self, cell: NotebookNode, resources: dict) -> None:
-        names = (cell.metadata["nbgrader"]["grade_id"], self.notebook_id, self.assignment_id, self.student_id)
-        grade = self.gradebook.find_grade(*names)
-        looked_at = grade.manual_score is not None and not grade.needs_manual_grade
+        grade = self.gradebook.find_grade(
+            cell.metadata.nbgrader.grade_id, self.notebook_id, self.assignment_id, self.student_id
+        )
         _bound(cell, grade.max_score)
-        super()._add_score(cell, resources)
-        if self._same and looked_at:
-            grade.needs_manual_grade = False
-            self.gradebook.db.commit()
+        grade.auto_score, _ = determine_grade(cell, self.log)
+        if not self._same:
+            grade.needs_manual_grade = grade.manual_score is not None or grade.auto_score is None
+
+    def _add_comment(self, cell: NotebookNode, resources: dict) -> None:
+        comment = self.gradebook.find_comment(
+            cell.metadata.nbgrader.grade_id, self.notebook_id, self.assignment_id, self.student_id
+        )
+        untouched = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell) and not is_task(cell)
+        comment.auto_comment = "No response." if untouched else None
 
 
 def _bound(cell: NotebookNode, maximum: float) -> None:

@@ -8,7 +8,9 @@ import pytest
 from nbgrader.api import Gradebook
 from nbgrader.utils import is_solution
 
-from encoder_grader.grade import grade_class, grades_table
+from encoder_grader.cage import CannotCage
+from encoder_grader.grade import grade_class, grades_table, reports
+from encoder_grader.nbgrader_course import NbgraderFailure
 from encoder_grader.release import release_assignment
 
 NAME = "1_counting"
@@ -69,7 +71,7 @@ def test_a_question_graded_by_hand_waits_then_counts_and_outlives_a_regrade(cour
     assert feedback.read_text() != before
     assert re.search(r"Score: 7\.5\s*/\s*9\.0", feedback.read_text())
     assert re.search(r"ada +3 +2 +2.5 +7.5\n", grades_table(course, course))
-    assert "1_counting,,,ada,,,,7.5,0.0,7.5,9.0" in (course / "grades.csv").read_text()
+    assert "ada,,,,7.5,0.0,7.5,9.0" in (course / "grades.csv").read_text()
     assert results(course) == {}  # and now nothing is left to do
 
     (course / "autograded/ada" / NAME / ".graded").unlink()
@@ -100,28 +102,52 @@ def test_a_deleted_test_cell_comes_back_and_is_run(course, released):
     assert scores(course, "dan") == {"check_add": 3, "check_double": 0, "why": 0}
 
 
-def test_what_could_not_be_graded_is_named_with_its_reason_and_the_others_are_graded(course, released):
-    for student in ("ada", "cut", "dead", "empty", "lost"):
+def test_whatever_is_handed_in_gets_a_grade_and_a_sentence(course, released):
+    for student in ("ada", "cut", "dead", "empty", "linked", "lost"):
         submit(course, released, student)
     cut = course / "submitted/cut" / NAME / "counting.ipynb"
     cut.write_text(cut.read_text()[:200])
-    submit(course, released, "dead", {"add": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"})
+    submit(course, released, "dead", {**ANSWERS, "add": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"})
     (course / "submitted/empty" / NAME / "counting.ipynb").unlink()
+    linked = course / "submitted/linked" / NAME / "counting.ipynb"
+    linked.unlink()
+    linked.symlink_to(course / "submitted/ada" / NAME / "counting.ipynb")
     lost = course / "submitted/lost" / NAME / "counting.ipynb"
     lost.rename(lost.with_name("my_counting.ipynb"))
     (course / "submitted/wrong/1_countin").mkdir(parents=True)
 
     found = results(course)
-    assert found["ada"] == ""
-    assert "NotJSONError" in found["cut"]
-    assert "DeadKernelError" in found["dead"]
-    assert "No notebooks were matched" in found["empty"]
-    assert "No notebooks found" in found["lost"]
-    assert found["wrong"] == "there is no assignment '1_countin', only 1_counting"
-    assert "NotJSONError" in (course / "_build/logs/grade-1_counting-cut.log").read_text()
+    assert found.pop("wrong") == "there is no assignment '1_countin', only 1_counting"
+    assert found == dict.fromkeys(("ada", "cut", "dead", "empty", "linked", "lost"), "")
+    totals = {student: sum(scores(course, student).values()) for student in found}
+    assert totals == {"ada": 5, "cut": 0, "dead": 2, "empty": 0, "linked": 0, "lost": 5}
+    nothing = "There was nothing to grade, so this notebook has 0 points."
+    assert reports(course) == [
+        "cut, 1_counting: counting.ipynb is not a notebook: its JSON breaks off at character 200 of 200.",
+        f"cut, 1_counting: {nothing}",
+        "empty, 1_counting: counting.ipynb is missing.",
+        f"empty, 1_counting: {nothing}",
+        "linked, 1_counting: counting.ipynb is a link to another file.",
+        f"linked, 1_counting: {nothing}",
+        "lost, 1_counting: counting.ipynb is missing; my_counting.ipynb was graded in its place.",
+    ]
+    assert "breaks off at character 200" in (course / "feedback/cut" / NAME / "counting.html").read_text()
+    assert results(course) == {"wrong": "there is no assignment '1_countin', only 1_counting"}  # it is not forgotten
+
+
+def test_where_no_cage_can_be_had_nothing_is_graded(course, released, monkeypatch):
+    def none():
+        raise CannotCage("this is a toaster")
+
+    monkeypatch.setattr("encoder_grader.cage.strength", none)
+    submit(course, released, "ada")
+    with pytest.raises(NbgraderFailure, match="Nothing was graded: this is a toaster"):
+        results(course)
+    assert not (course / "autograded").exists() and not (course / "staged").exists()
+    with open_gradebook(course) as gradebook:
+        assert gradebook.students == []
+    assert {result.failure for result in grade_class(course, course, sandbox=False)} == {""}
     assert scores(course, "ada")["check_add"] == 3
-    found.pop("ada")
-    assert results(course) == found  # nothing is forgotten when it is run again
 
 
 def test_a_class_elsewhere_has_its_own_gradebook(course, released, tmp_path):
@@ -134,19 +160,11 @@ def test_a_class_elsewhere_has_its_own_gradebook(course, released, tmp_path):
     assert not (course / "submitted").exists()
 
 
-def test_a_late_penalty_shows_in_the_table_and_the_export(course, released):
-    submit(course, released, "ada")
-    assert results(course) == {"ada": ""}
-    with open_gradebook(course) as gradebook:
-        gradebook.find_submission(NAME, "ada").notebooks[0].late_submission_penalty = 1.5
-        gradebook.db.commit()
-    assert results(course) == {}
-    assert re.search(r"ada +3 +2 +0\? +3.5\?\n", grades_table(course, course))
-    assert "ada,,,,5.0,1.5,3.5,9.0" in (course / "grades.csv").read_text()
-
-
 def test_the_record_beside_a_graded_notebook_is_no_part_of_the_feedback(course, released):
     submit(course, released, "ada")
     assert results(course) == {"ada": ""}
     assert set(json.loads((course / "autograded/ada" / NAME / ".graded").read_text())) == {"inputs", "marks"}
-    assert [file.name for file in (course / "feedback/ada" / NAME).iterdir()] == ["counting.html"]
+    assert sorted(file.name for file in (course / "feedback/ada" / NAME).iterdir()) == [
+        "counting.html",
+        "timestamp.txt",
+    ]
