@@ -1926,7 +1926,7 @@ class MultiHeadAttention(nn.Module):
         return (output, weights) if need_weights else output
 """,
         ),
-        "the projections' weights shared by keys and values": (
+        "keys and values through the same projection": (
             "values merged gradients",
             """
 class MultiHeadAttention(nn.Module):
@@ -1974,7 +1974,7 @@ class MultiHeadAttention(nn.Module):
         return (output, weights) if need_weights else output
 """,
         ),
-        "w_o before the heads are merged, by the transposed weight": (
+        "the weight of w_o transposed": (
             "values merged",
             """
 class MultiHeadAttention(nn.Module):
@@ -2096,7 +2096,7 @@ class MultiHeadAttention(nn.Module):
         return (output, weights) if need_weights else output
 """,
         ),
-        "the mask used in the heads' softmax only when the weights are asked for": (
+        "a mask only when the weights are asked for": (
             "masked",
             """
 class MultiHeadAttention(nn.Module):
@@ -2646,15 +2646,6 @@ def causal_padding_mask(ids, pad_id):
 """,
     },
     "heads": {
-        ("interleaved", "merged_interleaved"): """
-def split_heads(x, num_heads):
-    if x.shape[-1] % num_heads:
-        raise ValueError(f"{x.shape[-1]} {num_heads}")
-    return x.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2)
-
-def merge_heads(x):
-    return x.permute(0, 2, 3, 1).flatten(2)
-""",
         ("tokens_first", "cut_short"): """
 def split_heads(x, num_heads):
     d_k = x.shape[-1] // num_heads
