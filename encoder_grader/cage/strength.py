@@ -156,11 +156,16 @@ def describe(limits: Limits | None = None) -> str:
         found = strength()
     except CannotCage as failure:
         return f"Sandbox: none, {failure}\n{WHAT_TO_SET}"
-    who = {ROOT: "set up by root", DROPPED: "set up by another user for root", USER: "set up by you"}[found.way]
+    who = {
+        ROOT: "root sets the sandbox up",
+        DROPPED: "it sets the sandbox up for root, who may not mount",
+        USER: "you set the sandbox up",
+    }[found.way]
     watched = "by the system and a watchdog", "by a watchdog"
     calls = "a filter refuses those that no notebook needs" if found.filter else "not filtered on this processor"
     return f"""\
-Sandbox: bubblewrap {found.bwrap}, {who}; notebooks run as user {found.user} without any privilege
+Sandbox: bubblewrap {found.bwrap}
+  user         {found.user}, without any privilege; {who}
   network      none, not even this machine's own
   files        the system and Python, read-only; of the course only what the notebook imports
   writing      {size(limits.disk)} and {limits.files} files, in memory, gone with the notebook

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 from encoder_grader.cage.limits import Limits, size
+from encoder_grader.cage.processes import PATIENCE
 
 KEPT = 8192  # bytes of what the kernel's process says on stderr
 
@@ -84,6 +85,8 @@ class Run:
         """End every process of the kernel, because the grader wants it."""
         self.ended_by_grader |= not self.ended()
         self.processes.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(PATIENCE)
 
     def why_dead(self) -> str | None:
         if not self.ended() or (self.ended_by_grader and not self.reason):
@@ -97,7 +100,6 @@ class Run:
     def close(self) -> None:
         """End it, if it has not ended, and let go of what it held."""
         self.kill()
-        self.process.wait()
         self.stop.set()
         self.watchdog.join()
         for held in (self.processes, *self.places):

@@ -14,9 +14,9 @@ import pytest
 from encoder_grader.cage import Cage, NoCage
 from encoder_grader.cage.folders import HostFolder
 
-# Two generations of processes that leave their session and hold a connection to the outside; the first one ends.
+# A process that leaves its session and its parent and holds a connection to the outside; the first one stays a while.
 DAEMON = """
-import os, socket, time
+import os, socket, sys, time
 link = socket.socket(socket.AF_UNIX)
 link.connect(os.environ["EXCHANGE"] + "/talk")
 if os.fork() == 0:
@@ -26,13 +26,13 @@ if os.fork() == 0:
         time.sleep(300)
     os._exit(0)
 link.close()
-time.sleep(float(os.environ.get("STAY", 0)))
+time.sleep(float(sys.argv[1]))
 """
 
 
-def begin_daemon(host):
+def begin_daemon(host, stay):
     with host.listen("talk") as listener:
-        process = host.run(["-c", DAEMON], keep=[])
+        process = host.run(["-c", DAEMON, str(stay)], keep=[])
         listener.settimeout(30)
         link, _ = listener.accept()
     link.settimeout(30)
@@ -40,26 +40,30 @@ def begin_daemon(host):
     return process, link
 
 
-@pytest.mark.parametrize("kind", [Cage, NoCage])
-def test_a_daemon_ends_with_its_host(kind):
-    host = kind()
-    process, link = begin_daemon(host)
-    process.wait(timeout=30)
+def has_hung_up(link):
+    """Whether the other side of a connection is gone already."""
+    link.settimeout(1)
     with closing(link):
-        host.close()
-        link.settimeout(1)
-        assert link.recv(100) == b""
-    assert not host.folder.exists()
+        return link.recv(100) == b""
 
 
-def test_a_daemon_ends_with_its_kernel_before_the_next():
-    with Cage() as cage:
-        process, link = begin_daemon(cage)
+@pytest.mark.parametrize("kind", [Cage, NoCage])
+@pytest.mark.parametrize("stay", [0, 300])
+def test_a_daemon_ends_with_its_host(kind, stay):
+    host = kind()
+    process, link = begin_daemon(host, stay)
+    if not stay:
         process.wait(timeout=30)
-        with closing(link):
-            cage.run(["-c", ""])
-            link.settimeout(1)
-            assert link.recv(100) == b""
+    host.close()
+    assert has_hung_up(link) and not host.folder.exists()
+
+
+@pytest.mark.parametrize("kind", [Cage, NoCage])
+def test_a_daemon_ends_before_the_next_kernel_begins(kind):
+    with kind() as host:
+        _, link = begin_daemon(host, 300)
+        host.run(["-c", ""], keep=[])
+        assert has_hung_up(link)
 
 
 GRADER = """
@@ -69,7 +73,7 @@ sys.path.insert(0, sys.argv[1])
 from encoder_grader.cage import Cage
 from tests.cage.test_ends import begin_daemon
 cage = Cage(folder=Path(sys.argv[2]))
-process, link = begin_daemon(cage)
+process, link = begin_daemon(cage, 300)
 with cage.listen("more") as listener:
     pass
 print(cage.folder, flush=True)

@@ -22,16 +22,15 @@ def test_what_holds_here_is_said_in_about_ten_lines():
     found = strength()
     assert (found.forks, found.memory, found.filter) == (True, True, True) and found.user != 0
     lines = describe().splitlines()
-    assert 6 <= len(lines) <= 12 and all(len(line) <= 120 for line in lines)
-    assert lines[0].startswith(f"Sandbox: bubblewrap {found.bwrap}") and str(found.user) in lines[0]
+    assert 6 <= len(lines) <= 12 and all(len(line) <= 100 for line in lines[1:])
+    assert lines[0] == f"Sandbox: bubblewrap {found.bwrap}" and str(found.user) in lines[1]
 
 
 def test_the_command_says_it_and_fails_without(tmp_path):
     command = [sys.executable, "-m", "encoder_grader.cage"]
     good = subprocess.run(command, capture_output=True, text=True)
-    assert good.returncode == 0 and good.stdout == re.sub(
-        r"user \d+", re.search(r"user \d+", good.stdout)[0], describe() + "\n"
-    )
+    user = re.compile(r"user +\d+")  # another cage, another user
+    assert good.returncode == 0 and user.sub("", good.stdout) == user.sub("", describe()) + "\n"
     bad = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(tmp_path)})
     assert bad.returncode == 1 and bad.stdout.startswith("Sandbox: none, there is no bubblewrap here")
     assert "apt-get install bubblewrap" in bad.stdout and len(bad.stdout.splitlines()) <= 12
