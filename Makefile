@@ -6,6 +6,8 @@ PYTHON ?= python3
 TORCH_INDEX ?=
 # The folder whose submitted/ is graded: the sample class, or your own, as CLASS=. for this folder.
 CLASS ?= _build/sample_class
+# make grade SANDBOX=no runs the students' code without a cage, with your rights.
+SANDBOX ?= yes
 # Where make serve listens.
 PORT ?= 8000
 # More words for JupyterLab or pytest: make lab ARGS=--no-browser
@@ -14,11 +16,11 @@ ARGS ?=
 SET_UP := .venv/set-up-done
 COURSE := .venv/bin/python course.py
 
-.PHONY: help course book serve lab together formgrader release grade accuracy test clean
+.PHONY: help course book serve lab together formgrader release grade check-sandbox accuracy test clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
-	@awk -F ' *[:]?[^:]*## ' '/^[a-z]+:.*## /{split($$0, name, ":"); printf "make %-11s %s\n", name[1], $$2}' Makefile
+	@awk -F ' *[:]?[^:]*## ' '/^[a-z-]+:.*## /{split($$0, name, ":"); printf "make %-13s %s\n", name[1], $$2}' Makefile
 
 course: $(SET_UP) ## set everything up, release the exercises, build the book, grade the sample class
 	@$(COURSE) course
@@ -42,7 +44,10 @@ release: $(SET_UP) ## generate exercises/ from solutions/
 	@$(COURSE) release
 
 grade: $(SET_UP) ## grade the sample class; with CLASS=. the folder submitted/ here
-	@$(COURSE) grade $(CLASS)
+	@$(COURSE) grade $(CLASS) $(if $(filter no,$(SANDBOX)),--no-sandbox)
+
+check-sandbox: $(SET_UP) ## say what the sandbox for students' code enforces on this machine
+	@$(COURSE) check-sandbox
 
 accuracy: $(SET_UP) ## judge and grade every answer whose worth is known, for the page on the grader
 	@$(COURSE) accuracy

@@ -190,31 +190,59 @@ def sample_class():
                 stamp.write()
 
 
-def grade(folder=SAMPLE_CLASS):
-    """Grade what changed in a class's submitted/, then print its table of grades."""
-    from encoder_grader.grade import grade_class, grades_table
+def grade(*arguments):
+    """Grade what changed in a class's submitted/, then print its table of grades and what was found and mended."""
+    from encoder_grader.grade import grade_class, grades_table, reports
     from encoder_grader.nbgrader_course import NbgraderFailure
 
-    folder = (ROOT / folder).resolve()
+    sandbox = "--no-sandbox" not in arguments
+    folder = (ROOT / ([word for word in arguments if word != "--no-sandbox"] or [SAMPLE_CLASS])[0]).resolve()
     if folder != SAMPLE_CLASS and not (folder / "submitted").is_dir():
         sys.exit(f"{folder} is no class: put the notebooks into its submitted/<student>/<assignment>/ first.")
     release()
     if folder == SAMPLE_CLASS:
         sample_class()
+        sandbox = sandbox and cage_for_the_sample_class()
+    elif not sandbox:
+        print("No sandbox, as you asked: the students' code runs with your rights, on your files and your network.")
     failures = []
     with stderr_into("grade.log"):
         try:
-            for result in grade_class(ROOT, folder):
+            for result in grade_class(ROOT, folder, sandbox):
                 print(result, flush=True)
                 failures += [result] if result.failure else []
         except NbgraderFailure as failure:
             sys.exit(str(failure))
     print(f"\n{grades_table(ROOT, folder)}")
+    if found := reports(folder):
+        print("Found in the submissions:", *found, "", sep="\n")
     print(f"Grades:   {os.path.relpath(folder / 'grades.csv')}")
     print(f"Feedback: {os.path.relpath(folder / 'feedback')}/<student>/<assignment>/")
     if failures:
         named = "\n".join(f"  {failure.student}, {failure.assignment}: {failure.failure}" for failure in failures)
         sys.exit(f"Not graded, {len(failures)} in all; their logs are in _build/logs:\n{named}")
+
+
+def cage_for_the_sample_class():
+    """Whether there is a sandbox; without one the sample class is graded all the same, for its code is our own."""
+    from encoder_grader.cage import CannotCage, strength
+
+    try:
+        return strength() is not None
+    except CannotCage as why:
+        print(f"No sandbox here, so the sample class, our own code, is graded without: {why}")
+        return False
+
+
+def check_sandbox():
+    """Say what the sandbox enforces on this machine; fails where there is none."""
+    from encoder_grader.cage import CannotCage, describe, strength
+
+    print(describe())
+    try:
+        strength()
+    except CannotCage:
+        sys.exit(1)
 
 
 def accuracy():
@@ -292,7 +320,7 @@ def formgrader(*arguments):
 
 def main(command, *arguments):
     commands = {"set-up": set_up, "release": release, "book": book, "grade": grade, "course": course}
-    commands |= {"accuracy": accuracy}
+    commands |= {"accuracy": accuracy, "check-sandbox": check_sandbox}
     if command != "set-up":
         os.environ["PATH"] = f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"  # nbgrader calls alembic
     try:

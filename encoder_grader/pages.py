@@ -26,7 +26,8 @@ NOT_MATHEMATICS = re.compile(r"\\(href|url|require|class|cssId|style|data|html\w
 def markdown2html(source: str) -> str:
     """A cell's or a comment's Markdown as HTML."""
     renderer = IPythonRenderer(escape=False, attachments={}, exclude_anchor_links=True)
-    page = BeautifulSoup(clean(MarkdownWithMath(renderer=renderer).render(source), TAGS, _allowed), "html.parser")
+    rendered = MarkdownWithMath(renderer=renderer).render(source)
+    page = BeautifulSoup(clean(rendered, TAGS, _allowed, ["http", "https", "mailto", "data"]), "html.parser")
     for text in page.find_all(string=NOT_MATHEMATICS):
         if not text.find_parent(("code", "pre")):
             text.replace_with(NOT_MATHEMATICS.sub(r"\\text", text))
