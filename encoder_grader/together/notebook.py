@@ -47,12 +47,11 @@ def _kind(cell: dict) -> dict:
         "code": cell["cell_type"] == "code",
         "name": nbgrader.get("grade_id"),
         "locked": bool(nbgrader.get("locked")),
-        "test": bool(nbgrader.get("grade")) and not nbgrader.get("solution"),
     }
 
 
 def run_notebook(chapter: str, folder: Path, stand_ins: dict[int, Any]) -> tuple[dict, list[str]]:
-    """Run all cells but the tests; of the locked ones only what they define, since demonstrations may take long.
+    """Run the cells in order; of the locked ones only what they import and define: no test, no demonstration.
 
     Args:
         chapter: whose notebook it is.
@@ -68,7 +67,7 @@ def run_notebook(chapter: str, folder: Path, stand_ins: dict[int, Any]) -> tuple
     namespace = {"__name__": "__main__", "display": quiet}
     plan, labels = Plan(), []
     for index, cell in enumerate(read_cells(chapter, folder), 1):
-        if cell["code"] and not cell["test"]:
+        if cell["code"]:
             labels.append(f"cell {index}")
             place = _place(chapter, cell, index)
             step = plan.call(
