@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from encoder_grader.collect import Recording, all_refs, collect
-from encoder_grader.differences import difference
+from encoder_grader.differences import difference, distance
 from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.plan import Plan
 from encoder_grader.verdict import Result, Verdict
@@ -244,7 +244,20 @@ class Judge:
         except CannotJudge as why:
             return str(why)
         reason = difference(got, want, tolerance)
+        if reason is None and tolerance > claim.tolerance and self._hides_a_mistake(claim, want, tolerance):
+            return "your numbers are too coarse to be told from wrong ones: keep the dtype of the input"
         return claim.reason(got) if reason is not None and claim.reason is not None else reason
+
+    def _hides_a_mistake(self, claim: Claim, want: Any, tolerance: float) -> bool:
+        """Whether a misconception that fails the claim would pass it in a type that rounds as much as this."""
+        for misconception in self.exercise.misconceptions:
+            try:
+                wrong, _ = quantity_of(claim, self._answers_of(misconception))
+            except CannotJudge:
+                continue
+            if claim.tolerance < distance(wrong, want) <= tolerance:
+                return True
+        return False
 
     def _answers_of(self, misconception: Misconception) -> Answers:
         if misconception.name not in self._wrong:

@@ -377,3 +377,31 @@ def test_plan_is_plain_json():
         assert json.loads(json.dumps(plan.steps)) == plan.steps
         recording = collect(plan, exercise.reference)
         assert json.loads(json.dumps(recording.records)) == recording.records
+
+
+def test_a_coarse_type_passes_where_it_hides_no_mistake_and_is_refused_where_it_does():
+    def gelu(x, approximate="none"):
+        if approximate not in ("none", "tanh"):
+            raise ValueError(approximate)
+        x = x.half()
+        if approximate == "none":
+            return 0.5 * x * (1 + torch.erf(x / 2**0.5))
+        return 0.5 * x * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3)))
+
+    exercise = find("feed_forward.gelu")
+    outcome = verdict_on(exercise.name, exercise.reference | {"gelu": gelu}, seed=3)
+    assert "your numbers are too coarse to be told from wrong ones" in str(outcome)
+
+    def wrong(x, approximate="none"):
+        return gelu(x, "tanh" if approximate == "none" else approximate)
+
+    assert verdict_on(exercise.name, exercise.reference | {"gelu": wrong}, seed=3).points < exercise.points
+
+    def split_heads(x, num_heads):
+        if x.shape[-1] % num_heads:
+            raise ValueError(f"d_model={x.shape[-1]} is not divisible by num_heads={num_heads}")
+        return x.half().unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+    heads = find("attention.heads")
+    outcome = verdict_on(heads.name, heads.reference | {"split_heads": split_heads}, seed=3)
+    assert outcome.points == outcome.maximum, outcome
