@@ -17,6 +17,9 @@ from encoder_grader.plan import Plan
 from encoder_grader.verdict import Result, Verdict
 
 
+TOO_COARSE = "your numbers are too coarse to be told from wrong ones: keep the dtype of the input"
+
+
 class CannotJudge(Exception):
     """An answer in which there is nothing to compare; `key` tells whether two answers fail alike."""
 
@@ -216,7 +219,7 @@ class Judge:
             called = [name for name in self.exercise.forbidden if name in called]
             if called:
                 reasons[claim.name] = f"your code calls `{called[0]}`, which this exercise asks you to write yourself"
-            elif reasons[claim.name] is not None:
+            elif reasons[claim.name] not in (None, TOO_COARSE):
                 judged.append(claim)
         names = self._recognise(judged, answers) if judged else {}
         results, said, last = [], {}, None
@@ -245,7 +248,7 @@ class Judge:
             return str(why)
         reason = difference(got, want, tolerance)
         if reason is None and tolerance > claim.tolerance and self._hides_a_mistake(claim, want, tolerance):
-            return "your numbers are too coarse to be told from wrong ones: keep the dtype of the input"
+            return TOO_COARSE
         return claim.reason(got) if reason is not None and claim.reason is not None else reason
 
     def _hides_a_mistake(self, claim: Claim, want: Any, tolerance: float) -> bool:
