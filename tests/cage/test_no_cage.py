@@ -25,7 +25,6 @@ def test_a_cell_sees_the_course_it_was_given_and_not_the_repository(notebook, tm
     assert "No module named 'encoder_lib.attention'" in plain.run("import encoder_lib.attention")
     assert "No module named 'encoder_grader'" in plain.run("import encoder_grader")
     assert plain.run("import os; 'SECRET' in os.environ") == "False"
-    assert plain.run("import torch; torch.arange(3) @ torch.arange(3)") == "tensor(5)"
     plain.run("open('left', 'w').close()")
     assert plain.run("import os; os.kill(os.getpid(), 9)") is None
     assert plain.cage.why_dead() == "its process was killed by signal 9 (killed)"
