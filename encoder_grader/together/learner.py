@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import encoder_grader
 from encoder_grader.exercise import exercises
 from encoder_grader.together.notebook import Unreadable, fitted, quiet, run_notebook
-from encoder_grader.together.trial import Trial, compare, run
+from encoder_grader.together.trial import Absent, Trial, compare, run
 from encoder_grader.together.walk import (
     BUILT_OF_OTHERS,
     PIECES,
@@ -51,14 +51,14 @@ class Learner:
         self.folder = folder
         self.stages = {name: reference_stages(walk) for name, walk in WALKS.items()}
         self.namespaces: dict[str, dict] = {}
-        self.absent: dict[str, str] = {}
+        self.absent: dict[str, Absent] = {}
         self.faults: list[str] = []
         self._stand_ins: dict[int, Any] = dict(CHECK)
         self._alone: dict[tuple[str, str], Alone] = {}
 
     def take(self, chapter: str) -> None:
         """Run a chapter's notebook; what it imports of earlier chapters is the learner's own, where that is there."""
-        found, absent = {}, "no notebook"
+        found, absent = {}, Absent("no notebook")
         try:
             found, errors = run_notebook(chapter, self.folder, self._stand_ins)
             absent = None
@@ -71,7 +71,7 @@ class Learner:
             if chapter_of(piece) == chapter:
                 self._take_piece(piece, absent or self._why_absent(piece))
 
-    def _take_piece(self, piece: str, absent: str | None) -> None:
+    def _take_piece(self, piece: str, absent: Absent | None) -> None:
         namespace = self.namespaces[chapter_of(piece)]
         if absent is not None:
             self.absent[piece], namespace[piece] = absent, reference(piece)
@@ -79,7 +79,7 @@ class Learner:
             imported = getattr(import_module(f"encoder_lib.{chapter_of(piece)}"), piece)
             self._stand_ins[id(imported)] = fitted(namespace[piece], imported)
 
-    def _why_absent(self, piece: str) -> str | None:
+    def _why_absent(self, piece: str) -> Absent | None:
         """Why a piece cannot be used, if it is missing, or a stub in every stage."""
         why = None
         for stage in (stage for stages in self.stages.values() for stage in stages.values() if stage.piece == piece):

@@ -3,8 +3,9 @@
 import textwrap
 from itertools import groupby
 
+from encoder_grader.exercise import exercises
 from encoder_grader.together.learner import Learner, Step
-from encoder_grader.together.walk import PIECES, place_of
+from encoder_grader.together.walk import PIECES, chapter_of, place_of
 
 WIDTH = 80
 
@@ -19,7 +20,7 @@ def report(learner: Learner, walks: dict[str, list[Step]]) -> str:
         lines += [_line(name, "shape", "piece", "result"), *_rows(steps), ""]
     if any(step.fed for steps in walks.values() for step in steps):
         lines += [_wrapped("* fed with the reference's own input, so that one mistake does not hide the next")]
-        lines += [_wrapped("  by its parts: right with the reference's parts inside, and not with yours"), ""]
+        lines += [_wrapped("by its parts: right with the reference's parts inside, and not with yours", "  "), ""]
     mistakes = _mistakes(walks)
     return "\n".join([*lines, *mistakes, *_absent(learner), *([] if mistakes else [_wrapped(_all_the_same(learner))])])
 
@@ -29,20 +30,21 @@ def _rows(steps: list[Step]) -> list[str]:
     rows, before = [], None
     for layer, group in groupby(steps, key=lambda step: step.stage.layer):
         group = list(group)
-        results = [_result(step) for step in group]
         found = [(step.whose, step.reason is None, step.by_parts) for step in group]
-        if layer and len(set(results)) == 1:
-            rows.append(_row(f"{layer}, its parts and whole", group[0], results[0]))
+        whose = group[0].whose if len({step.whose for step in group}) == 1 else "both"
+        results, whole = {_result(step) for step in group}, f"{layer}, its parts and whole"
+        if layer and len(results) == 1:
+            rows.append(_row(whole, group[0], whose, *results))
         elif layer and found == before:
-            rows.append(_row(f"{layer}, its parts and whole", group[0], "as before" + " *" * group[0].fed))
+            rows.append(_row(whole, group[0], whose, "as before *" if group[0].fed else "as before"))
         else:
-            rows += [_row(step.stage.title, step, result) for step, result in zip(group, results, strict=True)]
+            rows += [_row(step.stage.title, step, step.whose, _result(step)) for step in group]
         before = found
     return rows
 
 
-def _row(title: str, step: Step, result: str) -> str:
-    return _line(f"  {title}", str(tuple(step.stage.handed.output.shape)), step.whose, result)
+def _row(title: str, step: Step, whose: str, result: str) -> str:
+    return _line(f"  {title}", str(tuple(step.stage.handed.output.shape)), whose, result)
 
 
 def _line(title: str, shape: str, whose: str, result: str) -> str:
@@ -78,10 +80,18 @@ def _mistakes(walks: dict[str, list[Step]]) -> list[str]:
 def _absent(learner: Learner) -> list[str]:
     lines = []
     for why in ("not written yet", "not there"):
-        named = [f"{piece}, {place_of(PIECES[piece])}" for piece, reason in learner.absent.items() if reason == why]
+        named = [_asked_for(piece, each.function) for piece, each in learner.absent.items() if each.why == why]
         if named:
             lines.append(_wrapped(f"{why.capitalize()}, so that the reference stands in: {'; '.join(named)}."))
     return lines
+
+
+def _asked_for(piece: str, stub: str) -> str:
+    """A piece and its exercise, or the exercise of the function that it calls and that is a stub."""
+    for exercise in exercises(chapter_of(piece)):
+        if stub in exercise.reference and exercise.name != PIECES[piece]:
+            return f"{piece}, which calls {stub}, {place_of(exercise.name)}"
+    return f"{piece}, {place_of(PIECES[piece])}"
 
 
 def _nothing_yet(learner: Learner) -> str:
@@ -99,5 +109,7 @@ def _all_the_same(learner: Learner) -> str:
     return f"{says} Fresh weights, dropout and gradients do not show in a single pass: for them there are the checks."
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+def _wrapped(text: str, indent: str = "") -> str:
+    text = " ".join(text.split())  # an error's message may have lines of its own
+    lines = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent="  ", **lines)

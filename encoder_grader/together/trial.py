@@ -33,14 +33,21 @@ class Trial(NamedTuple):
         return handed_on(self.recording.tensors["output"])
 
     @property
-    def absent(self) -> str | None:
+    def absent(self) -> Absent | None:
         """Why there is nothing to compare, where the piece is missing or a stub."""
         for record in self.recording.records:
             if record["status"] == "missing":
-                return "not there"
+                return Absent("not there")
             if "NotImplementedError" in record.get("kinds", ()):
-                return "not written yet"
+                return Absent("not written yet", (record["line"] or {}).get("function", ""))
         return None
+
+
+class Absent(NamedTuple):
+    """Why the reference stands in for a piece, and the function of the learner's that is a stub."""
+
+    why: str
+    function: str = ""
 
 
 def run(stage: Stage, inputs: tuple, mask: Tensor | None, namespace: dict, like: Callable | None = None) -> Trial:
@@ -119,11 +126,16 @@ def load(module: Any, weights: dict[str, Tensor]) -> None:
                 raise
     for head, part in parts.items():
         if part is not None:
-            load(part, {name.removeprefix(f"{head}."): w for name, w in weights.items() if name.startswith(f"{head}.")})
+            load(part, weights_of(weights, head))
     if own.keys() == {"gamma", "beta"}:
         module = the_norm(module) or module
     if own:
         load_weights(module, {_own_name(module, name, weight): weight for name, weight in own.items()})
+
+
+def weights_of(weights: dict[str, Tensor], part: str) -> dict[str, Tensor]:
+    """The weights of one part, under the names that they have there."""
+    return {name.removeprefix(f"{part}."): weight for name, weight in weights.items() if name.startswith(f"{part}.")}
 
 
 def carry_over(source: nn.Module, target: nn.Module) -> None:

@@ -11,7 +11,7 @@ from encoder_grader.checking import LOCAL_SEED
 from encoder_grader.exercise import exercises, find
 from encoder_grader.exercises.stacking import layer_weights
 from encoder_grader.judge import Answers
-from encoder_grader.together.trial import handed_on, run
+from encoder_grader.together.trial import handed_on, run, weights_of
 from encoder_lib import CHAPTERS
 from encoder_lib.running_example import cat_image, token_ids, vocabulary
 
@@ -98,11 +98,11 @@ def sentences(visit: Visit) -> None:
     pad_id, vocab_size = vocabulary().pad_id, len(vocabulary())
     words = token_ids() != pad_id  # what a whole layer gives at the padding is nobody's business
     weights = _sentence_weights(vocab_size, pad_id)
-    encoder = part(weights, "encoder")
+    encoder = weights_of(weights, "encoder")
 
     ids, _ = visit("ids", "", token_ids())
     pad = {"pad_id": pad_id}
-    embedding = {"sizes": (vocab_size, D_MODEL), "options": pad, "weights": part(weights, "embedding")}
+    embedding = {"sizes": (vocab_size, D_MODEL), "options": pad, "weights": weights_of(weights, "embedding")}
     x, _ = visit("token embedding", "TokenEmbedding", ids, **embedding)
     embedded, _ = visit("+ positional encoding", "SinusoidalPositionalEncoding", x, sizes=(D_MODEL,))
     mask, _ = visit("padding mask", "padding_mask", ids, pad_id)
@@ -119,17 +119,17 @@ def cat(visit: Visit) -> None:
     side = cat_image().shape[-1]
     num_patches = (side // PATCH_SIZE) ** 2
     weights = _cat_weights(num_patches)
-    encoder, pre = part(weights, "encoder"), {"norm_first": True}
+    encoder, pre = weights_of(weights, "encoder"), {"norm_first": True}
 
     pixels, _ = visit("pixels", "", cat_image())
     visit("patches", "image_to_patches", pixels, PATCH_SIZE)
-    embedding = {"sizes": (side, PATCH_SIZE, 1, D_MODEL), "weights": part(weights, "embedding")}
+    embedding = {"sizes": (side, PATCH_SIZE, 1, D_MODEL), "weights": weights_of(weights, "embedding")}
     x, _ = visit("patch embedding", "PatchEmbedding", pixels, **embedding)
     x = torch.cat([weights["class_token"], x], dim=1)  # (1, 1 + num_patches, d_model)
-    positions = {"sizes": (num_patches + 1, D_MODEL), "weights": part(weights, "positions")}
+    positions = {"sizes": (num_patches + 1, D_MODEL), "weights": weights_of(weights, "positions")}
     embedded, _ = visit("class token, + positions", "LearnedPositionalEncoding", x, **positions)
     x = _layers(visit, embedded, encoder, pre)
-    visit("final norm", "LayerNorm", x, sizes=(D_MODEL,), weights=part(encoder, "norm"))
+    visit("final norm", "LayerNorm", x, sizes=(D_MODEL,), weights=weights_of(encoder, "norm"))
     stack = {"sizes": (NUM_LAYERS, *LAYER_SIZES), "weights": encoder, "options": pre}
     visit("all layers, final norm", "Encoder", embedded, **stack)
     whole = {"sizes": (side, PATCH_SIZE, 1, *LAYER_SIZES, NUM_LAYERS), "weights": weights}
@@ -142,7 +142,7 @@ WALKS = {"The two sentences": sentences, "The cat": cat}
 def _layers(visit: Visit, x: Tensor, encoder: dict, options: dict, mask=None, counts=None) -> Tensor:
     """Each layer in its parts, and the same in one piece."""
     for number in range(1, NUM_LAYERS + 1):
-        layer, weights, entered = f"layer {number}", part(encoder, f"layers.{number - 1}"), x
+        layer, weights, entered = f"layer {number}", weights_of(encoder, f"layers.{number - 1}"), x
         attention = ("attention", "MultiHeadAttention", (D_MODEL, NUM_HEADS), mask)
         x = _sublayer(visit, layer, 1, x, weights, options, *attention)
         x = _sublayer(visit, layer, 2, x, weights, options, "feed-forward", "FeedForward", (D_MODEL, D_FF))
@@ -155,11 +155,11 @@ def _sublayer(visit, layer, number, x, weights, options, name, piece, sizes, mas
     """Attention or the feed-forward network, and the Add & Norm around it."""
     norm, reads = f"add_norm_{number}", x
     if options.get("norm_first"):
-        inner = {"sizes": (D_MODEL,), "weights": part(weights, f"{norm}.norm"), "layer": layer}
+        inner = {"sizes": (D_MODEL,), "weights": weights_of(weights, f"{norm}.norm"), "layer": layer}
         reads, _ = visit(f"norm {number} of {layer}", "LayerNorm", x, **inner)
-    inner = {"sizes": sizes, "weights": part(weights, name.replace("-", "_")), "layer": layer}
+    inner = {"sizes": sizes, "weights": weights_of(weights, name.replace("-", "_")), "layer": layer}
     _, made = visit(f"{name} of {layer}", piece, reads, mask=mask, **inner)
-    outer = {"sizes": (D_MODEL,), "options": options, "weights": part(weights, norm), "layer": layer}
+    outer = {"sizes": (D_MODEL,), "options": options, "weights": weights_of(weights, norm), "layer": layer}
     x, _ = visit(f"add & norm {number} of {layer}", "AddNorm", x, _as_function(made, mask), **outer)
     return x
 
@@ -168,11 +168,6 @@ def _as_function(made: Callable, mask: Tensor | None) -> Callable[[Tensor], Tens
     """What an Add & Norm is handed: a module and its mask as one function."""
     options = {} if mask is None else {"mask": mask}
     return lambda x: handed_on(made(handed_on(x), **options))
-
-
-def part(weights: dict[str, Tensor], name: str) -> dict[str, Tensor]:
-    """The weights of one part, under the names that they have there."""
-    return {key.removeprefix(f"{name}."): weight for key, weight in weights.items() if key.startswith(f"{name}.")}
 
 
 def _sentence_weights(vocab_size: int, pad_id: int) -> dict[str, Tensor]:

@@ -559,6 +559,13 @@ def test_the_reference_stands_in_for_what_is_not_written(work):
     assert "attention of layer 1 (2, 7, 16) the reference's –" in text
 
 
+def test_what_calls_a_stub_names_it(work):
+    text = said(work(stubs=("attention.softmax", "embedding.image_to_patches", "add_norm.layer_norm_module")))
+    assert "MultiHeadAttention, which calls softmax, exercise 1 of notebook 3" in text
+    assert "image_to_patches, exercise 3 of notebook 1" in text and "LayerNorm, exercise 2 of notebook 4" in text
+    assert "What is yours is the same everywhere: 12 of the 15 pieces of the encoder." in text
+
+
 def test_beside_stubs_a_mistake_is_still_found(work):
     text = said(work(mistake("FeedForward"), stubs=("attention.multi_head_attention", "stacking.encoder_layer")))
     assert "They first part at feed-forward of layer 1 (the two sentences): " in text
