@@ -131,9 +131,7 @@ def fitted(piece: Any, like: Callable) -> Any:
             given = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor) and a.is_floating_point()]
             now = _float_type(self)
             dtype = given[0].dtype if given else now if now != self._made_in else None  # now: after a .double()
-            if now is not None and not any(
-                map(callable, (*args, *kwargs.values()))
-            ):  # a sub-layer takes the stream as it comes
+            if now is not None:
                 args, kwargs = handed_on(args, now), {name: handed_on(a, now) for name, a in kwargs.items()}
             return handed_on(super().__call__(*args, **kwargs), dtype)
 
@@ -143,7 +141,7 @@ def fitted(piece: Any, like: Callable) -> Any:
             except AttributeError:
                 if name == "norm" and (norm := the_norm(self)) is not None:
                     return norm
-                for twin in () if name.startswith("_") else self._like:
+                for twin in () if name.startswith("_") else self.__dict__.get("_like", ()):
                     value = getattr(twin.train(self.training), name, None)
                     if value is not None and not ismethod(value) and not _learns(value):
                         return value
