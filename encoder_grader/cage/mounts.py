@@ -12,7 +12,8 @@ from pathlib import Path
 
 from encoder_grader.cage.errors import CannotCage
 
-HOME, COURSE, EXCHANGE, OWN = "/home", "/course", "/exchange", "/run/cage"
+# Paths in the cage. None may lead to a Python on the host, as /home would.
+HOME, COURSE, EXCHANGE, OWN = "/student", "/course", "/exchange", "/run/cage"
 PLACES = ("/tmp", HOME, "/dev/shm")  # where a notebook may write; all of it in memory
 SYSTEM = ("/usr", "/nix/store", "/gnu/store", "/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts")
 
@@ -49,8 +50,17 @@ def in_memory(place: str, size: int, permissions: str) -> list[str]:
 
 def readable() -> list[Path]:
     """The system's folders and files, and those of the Python that runs this."""
-    places = [Path(place) for place in (*SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)]
-    return sorted({place for place in places if place.exists()})
+    places = [*SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, *links_to_python()]
+    return sorted({Path(place) for place in places if os.path.exists(place)})
+
+
+def links_to_python() -> list[Path]:
+    """Where the links from sys.executable to the real one lead: the folder above each bin/ on the way."""
+    found, program = [], Path(sys.executable)
+    while program.is_symlink():
+        program = Path(os.path.normpath(program.parent / program.readlink()))
+        found.append(program.parents[1])
+    return found
 
 
 def of_the_course() -> set[Path]:
@@ -69,22 +79,22 @@ def below(path: Path, folders: Iterable[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
 
 
-def view(hide: Iterable[Path]) -> list[str]:
-    """The read-only part of the cage. What has to be hidden below it is covered by an empty folder."""
+def view(hide: Iterable[Path], disk: int) -> list[str]:
+    """What is read, and the empty folders: those to write in, and those that cover what has to be hidden."""
     shown = readable()
     home = Path(os.path.expanduser("~"))  # stays as it is for a user without one
     hidden = {path.resolve() for path in (*hide, home)} | of_the_course()
-    if covered := hidden.intersection(shown):
-        raise CannotCage(f"{covered.pop()} holds both what a notebook must not see and the Python that it needs.")
-    steps = [(len(path.parts), "--ro-bind", path) for path in shown]
-    steps += [(len(path.parts), "--tmpfs", path) for path in hidden if below(path, shown) and path.is_dir()]
+    if both := hidden.intersection(shown):
+        raise CannotCage(f"{both.pop()} holds both what a notebook must not see and the Python that it needs.")
+    covered = [path for path in hidden if below(path, shown) and path.is_dir()]
+    mounts = {path: ["--ro-bind", str(path), str(path)] for path in shown}
+    mounts |= {path: in_memory(str(path), 4096, "0755") for path in covered}
+    mounts |= {Path(place): in_memory(place, disk, "1777") for place in ("/tmp", HOME)}
     arguments, done = [], []
-    for _, kind, path in sorted(steps, key=lambda step: step[0]):  # a folder before what lies in it
-        arguments += folders_above(path, done)
-        name = str(path)
-        arguments += [kind, name, name] if kind == "--ro-bind" else in_memory(name, 4096, "0755")
-        done.append((kind, path))
-    arguments += [part for kind, path in done if kind == "--tmpfs" for part in ("--remount-ro", str(path))]
+    for path in sorted(mounts, key=lambda path: len(path.parts)):  # a folder before what lies in it
+        arguments += [*folders_above(path, done), *mounts[path]]
+        done.append((path, "--ro-bind" in mounts[path]))
+    arguments += [part for path in covered for part in ("--remount-ro", str(path))]
     for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
         if os.path.islink(name):
             arguments += ["--symlink", os.readlink(name), name]
@@ -93,12 +103,16 @@ def view(hide: Iterable[Path]) -> list[str]:
     return arguments
 
 
-def folders_above(path: Path, done: list[tuple[str, Path]]) -> list[str]:
-    """Make the folders that lead to a mount, where no mount brings them: bubblewrap's own are closed to other users."""
+def folders_above(path: Path, done: list[tuple[Path, bool]]) -> list[str]:
+    """Make the folders that lead to a mount: those that bubblewrap would make are closed to other users.
+
+    Args:
+        done: the mounts before it, from the outermost to the innermost, and whether they show the host.
+    """
     made = []
     for parent in reversed(path.parents[:-1]):
-        around = [kind for kind, mounted in done if parent.is_relative_to(mounted)]
-        if not around or around[-1] == "--tmpfs":
+        around = [shows for mounted, shows in done if parent.is_relative_to(mounted)]
+        if not around or not around[-1]:
             made += ["--dir", str(parent)]
     return made
 
@@ -114,10 +128,8 @@ def arguments(folder: Path, disk: int, hide: Iterable[Path]) -> list[str]:
     own = folder / "own"
     told = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     told += ["--hostname", "cage", "--new-session", "--die-with-parent"]
-    told += view(hide)
-    told += ["--proc", "/proc", "--dev", "/dev"]
-    for place in PLACES:
-        told += in_memory(place, disk, "1777")
+    told += view(hide, disk)
+    told += ["--proc", "/proc", "--dev", "/dev", *in_memory("/dev/shm", disk, "1777")]
     told += ["--dir", "/etc", "--dir", str(Path(OWN).parent), "--ro-bind", str(own), OWN]
     told += ["--ro-bind", str(folder / "course"), COURSE, "--ro-bind", str(folder / "exchange"), EXCHANGE]
     told += ["--ro-bind", str(own / "passwd"), "/etc/passwd", "--ro-bind", str(own / "group"), "/etc/group"]

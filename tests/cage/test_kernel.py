@@ -53,7 +53,7 @@ def test_a_restart_finds_nothing_of_before(notebook):
     caged = notebook()
     caged.run("open('/tmp/left', 'w').write('left'); kept = 1; import subprocess; subprocess.Popen(['sleep', '60'])")
     caged.restart()
-    assert caged.run("import os; os.listdir('/tmp'), os.listdir('/home')").startswith("([], [")
+    assert caged.run("import os; os.listdir('/tmp'), os.listdir('/student')").startswith("([], [")
     assert "NameError" in caged.run("kept")
     assert caged.run("sorted(name for name in os.listdir('/proc') if name.isdigit())") == "['1', '2']"
 
@@ -66,6 +66,13 @@ def test_a_kernel_that_dies_says_why_and_can_be_started_again(notebook):
     assert caged.run("1 + 1") == "2"
     assert caged.run("import os; os._exit(7)") is None
     assert caged.cage.why_dead() == "its process ended itself, with exit code 7"
+
+
+def test_a_kernel_shuts_down_as_jupyter_asks_it_to(notebook):
+    caged = notebook()
+    caged.wait(caged.manager.shutdown_kernel(now=False))
+    assert not caged.wait(caged.manager.is_alive())
+    assert caged.cage.why_dead() == "its process ended itself, with exit code 0"
 
 
 def test_a_loop_that_ignores_every_signal_can_be_ended(notebook):

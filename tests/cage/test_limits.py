@@ -129,7 +129,7 @@ def test_a_bomb_ends_and_leaves_nothing(program, source):
 # ---- files
 
 
-@pytest.mark.parametrize("place", ["/tmp", "/home", "/dev/shm"])
+@pytest.mark.parametrize("place", mounts.PLACES)
 def test_a_big_file_ends_at_the_limit(program, place):
     source = """
 import os, sys
@@ -149,7 +149,7 @@ with open(sys.argv[1] + "/file", "wb", buffering=0) as file:
 
 
 def test_big_files_in_all_places_end_at_the_limit_together(program):
-    source = "for place in ('/tmp', '/home', '/dev/shm'): open(place + '/file', 'wb').write(bytes(9 * 10**6))"
+    source = "for place in ('/tmp', '/student', '/dev/shm'): open(place + '/file', 'wb').write(bytes(9 * 10**6))"
     assert program(source + BUSY, limits=LITTLE).why == "it wrote more than 20 MB"
 
 
@@ -160,7 +160,7 @@ def test_the_watchdog_holds_what_is_written(program, monkeypatch):
     assert program(source + BUSY, limits=LITTLE).why == "it wrote more than 20 MB"
 
 
-@pytest.mark.parametrize("place", ["/tmp", "/home", "/dev/shm"])
+@pytest.mark.parametrize("place", mounts.PLACES)
 def test_many_files_end_at_the_limit(program, place):
     source = "import itertools, sys\nfor i in itertools.count(): open(f'{sys.argv[1]}/{i}', 'w').close()"
     assert program(source, place, limits=LITTLE).why == "it made more than 500 files"

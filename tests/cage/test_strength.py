@@ -106,7 +106,7 @@ def test_a_cage_with_a_hole_is_refused(monkeypatch, missing, added, hole):
     monkeypatch.setattr(
         mounts, "arguments", lambda *settings: [word for word in whole(*settings) if word != missing] + added
     )
-    monkeypatch.setattr(mounts, "view", lambda hide, view=mounts.view: ["--dir", "/sys", *view(hide)])
+    monkeypatch.setattr(mounts, "view", lambda *settings, view=mounts.view: ["--dir", "/sys", *view(*settings)])
     with pytest.raises(CannotCage, match=f"does not close off {hole}"):
         trial(strength().way)
 
