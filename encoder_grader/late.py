@@ -20,8 +20,8 @@ class LatePenalty(BasePlugin):
     )
 
     def late_submission_penalty(self, student_id: str, score: float, total_seconds_late: float) -> float:
-        """The points that a notebook loses."""
-        return score * min(1.0, self.per_day * math.ceil(total_seconds_late / DAY))
+        """The points that a notebook loses, to two places."""
+        return round(score * min(1.0, self.per_day * math.ceil(total_seconds_late / DAY)), 2)
 
 
 def penalise(course: NbGraderAPI, assignment: str, student: str) -> None:

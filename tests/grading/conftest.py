@@ -3,11 +3,12 @@
 import os
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,3 +57,27 @@ def course(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(root)
     return root
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Cells run right here instead of in a cage, for tests of what comes before and after; the cells that were run."""
+    ran = []
+
+    def preprocess(self, nb, resources):
+        names = {}
+        for each in nb.cells:
+            if each.cell_type == "code":
+                ran.append((resources["nbgrader"]["student"], each.id))
+                with suppress(Exception):
+                    exec(each.source, names)
+                if each.id.startswith("check_"):
+                    try:
+                        points = {"text/plain": repr(eval(each.source, names))}
+                    except Exception:
+                        points = {"text/plain": "0.0"}
+                    each.outputs = [new_output("execute_result", data=points)]
+        return nb, resources
+
+    monkeypatch.setattr("encoder_grader.execute.Execute.preprocess", preprocess)
+    return ran
