@@ -2,9 +2,11 @@
 
 import pytest
 
+from encoder_grader.accuracy import results
 from encoder_grader.accuracy.cases import answer_cells, cases, equivalent, equivalent_cases
 from encoder_grader.accuracy.judging import SEEDS, judged
 from encoder_grader.accuracy.mutants import mutants
+from encoder_grader.accuracy.real_path import Grade
 from encoder_grader.exercise import chapters, exercises
 
 EACH = [exercise.name for chapter in chapters() for exercise in exercises(chapter)]
@@ -61,3 +63,50 @@ def test_there_are_enough_answers_of_each_kind(exercise):
     kinds = [case.kind for case in cases(chapter) if case.exercise == exercise]
     assert kinds.count("right") >= 5
     assert kinds.count("misconception") + kinds.count("mistake") >= 5
+
+
+# --- what the book publishes ------------------------------------------------------------------------------------------
+
+
+def test_the_published_figures_were_made_with_this_grader():
+    published = results.read()
+    assert published["digest"] == results.current_digest(), "the figures are stale: run make accuracy, and commit them"
+    assert list(published["exercises"]) == [
+        exercise.name for chapter in results.chapters_in_order() for exercise in exercises(chapter)
+    ]
+
+
+def test_the_published_errors_are_zero():
+    published = results.read()["exercises"].values()
+    assert [case for exercise in published for case in exercise["missed"] + exercise["refused"]] == []
+    for exercise in published:
+        assert (
+            exercise["right"]["passed_by_judge"]
+            == exercise["right"]["passed_by_nbgrader"]
+            == exercise["right"]["answers"]
+        )
+        for kind in exercise["wrong"].values():
+            assert kind["caught_by_judge"] == kind["caught_by_nbgrader"] == kind["answers"]
+        assert exercise["right"]["misnamed"] == 0
+        assert all(set(said) == {name} for name, said in exercise["said"].items())
+        assert exercise["named_by_nbgrader"] == len(exercise["said"])
+    assert sum(exercise["right"]["answers"] for exercise in published) >= 150
+    assert sum(kind["answers"] for exercise in published for kind in exercise["wrong"].values()) >= 300
+
+
+@pytest.mark.parametrize("exercise", ["attention.heads", "add_norm.layer_norm"])
+def test_a_figure_tells_an_error_where_there_is_one(exercise):
+    """The figures of a grader that is wrong about one answer of each kind."""
+    known = [case for case in cases(exercise.partition(".")[0]) if case.exercise == exercise]
+    seen = {case: [] for case in known}
+    for case, _, outcome in judged(known, SEEDS[:1]):
+        seen[case].append(outcome)
+    grades = {case: Grade(1.0 if case.kind == "right" else 0.0, 1.0, True) for case in known}
+    right = next(case for case in known if case.kind == "right")
+    wrong = next(case for case in known if case.kind == "mutant")
+    assert results.figures(exercise, seen, grades)["missed"] == results.figures(exercise, seen, grades)["refused"] == []
+    found = results.figures(exercise, seen, grades | {right: Grade(0.5, 1.0, True), wrong: Grade(1.0, 1.0, True)})
+    assert (found["refused"], found["missed"]) == ([str(right)], [str(wrong)])
+    found = results.figures(exercise, seen | {right: seen[wrong], wrong: seen[right]}, grades)
+    assert (found["refused"], found["missed"]) == ([str(right)], [str(wrong)])
+    assert found["right"]["passed_by_judge"] == found["right"]["answers"] - 1
