@@ -178,24 +178,29 @@ def _no_gradient(a: Answers, kind: str) -> str:
 def _mask_at_work(a: Answers) -> tuple:
     """Whether content that may not be seen leaves the others alone, and content that may be seen does not.
 
-    The last fact, whether the mask changes nothing at all, tells a mask that is not there from one turned round.
+    The last three facts tell mistakes apart: whether a mask that hides nothing changes nothing, a padding mask changes
+    nothing, and the other examples stay as they are.
     """
     hidden = close(a["padding"][1, :3], a["changed padding"][1, :3])
     later = close(a["causal"][1, :3], a["changed causal"][1, :3])
     pre = close(a["both"][1, :3], a["changed both"][1, :3])
     seen = not close(a["post"][1, :3], a["changed post"][1, :3])
-    return hidden, later, pre, seen, close(a["padding"], a["post"])
+    all_allowed = close(a["padding"][0], a["post"][0])
+    others = close(a["post"][::2], a["changed post"][::2])
+    return hidden, later, pre, seen, all_allowed, close(a["padding"], a["post"]), others
 
 
 def _mask_in_words(got: tuple) -> str:
-    hidden, later, pre, seen, _ = got
+    hidden, later, pre, seen, _, _, others = got
+    if not others:
+        return "what stands in one example changes the output of the others"
     if not seen:
         return "without a mask, what stands at one position has no influence on the others"
-    if hidden and later and pre:
-        return "a padding mask changes nothing"
     leaks = {"a padding mask": hidden, "a causal mask": later, "`norm_first=True`": pre}
     with_ = " and with ".join(name for name, holds in leaks.items() if not holds)
-    return f"with {with_}, what stands at a masked position changes the output at positions that may not see it"
+    if with_:
+        return f"with {with_}, what stands at a masked position changes the output at positions that may not see it"
+    return "a padding mask that hides something changes nothing, or one that hides nothing changes something"
 
 
 def _dropped(a: Answers) -> tuple:
@@ -276,6 +281,11 @@ def _second_residual_from_input(layer, x, mask):
     if layer.add_norm_2.norm_first:
         return x + layer.add_norm_2.dropout(layer.feed_forward(layer.add_norm_2.norm(after)))
     return layer.add_norm_2.norm(x + layer.add_norm_2.dropout(layer.feed_forward(after)))
+
+
+def _length_first(layer, x, mask):
+    after = layer.add_norm_1(x, lambda x: layer.attention(x.transpose(0, 1)).transpose(0, 1))
+    return layer.add_norm_2(after, layer.feed_forward)
 
 
 def _feed_forward_first(layer, x, mask):
@@ -392,6 +402,12 @@ ENCODER_LAYER = Exercise(
             _layer(forward=_attention_reads_input),
         ),
         Misconception(
+            "length_first",
+            "your attention looks from example to example: it takes the second axis for the length",
+            WRONG_WAYS,
+            _layer(forward=_length_first),
+        ),
+        Misconception(
             "mask_dropped",
             "your attention does not get the mask",
             EVERY_LAYER,
@@ -461,12 +477,18 @@ def _encoder_challenge(seed: int) -> Plan:
         if norm_first:
             plan.train(own, False)
             plan.call(own, as_float(plan, before_last), label="pre by a layer of one's own")
+            between = plan.call(plan.attribute(made, "norm"), before_last)
+            plan.call(layers(made, number)[-1], between, label="norm between")
+            plan.hidden |= {"gamma": weights["add_norm_2.norm.gamma"], "beta": weights["add_norm_2.norm.beta"]}
             plan.learned(made, label="numbers of the encoder")
             plan.learned(own, label="numbers of one layer")
             plan.hidden["d_model"] = d_model
             continue
         plan.call(layers(made, number)[-1], x, label="post last alone")
-        chain(made, number, x, "padding", plan.tensor("padding", lengths_mask([7, 4, 2], 7)))
+        padding = plan.tensor("padding", lengths_mask([7, 4, 2], 7))
+        chain(made, number, x, "padding", padding)
+        changed = plan.tensor("changed x", other_content(plan.tensors["post x"], draw, 1, 4))
+        chain(made, number, changed, "changed", padding)
         chain(made, number, x, "causal", plan.tensor("causal", torch.ones(7, 7, dtype=torch.bool).tril()))
 
         fresh = plan.call("Encoder", 2, *widths, dropout=0.0)
@@ -482,15 +504,23 @@ def _encoder_challenge(seed: int) -> Plan:
         plan.call(own, rows, label="own dropout 0.0")
         plan.train(own, False)
         plan.call(own, as_float(plan, before_last), label="post by a layer of one's own")
-        plan.call(plan.call("Encoder", 1, *widths, dropout=0.5), rows, label="dropout 0.5")
+        plan.call(plan.call("Encoder", 2, *widths, dropout=0.5), rows, label="dropout 0.5")
         plan.call(plan.call("EncoderLayer", *widths, dropout=0.5), rows, label="own dropout 0.5")
     plan.hidden["num_layers"] = 2  # of the fresh encoder
     return plan
 
 
 def _times_one_layer(a: Answers) -> tuple:
-    """How many layers' worth of weights learn, as parameters of the encoder."""
-    return sum(a["weights of all"].values()) / sum(a["weights of one"].values()), a.hidden["num_layers"]
+    """How many layers' worth of weights the encoder knows, how many get a gradient, and how many should."""
+    whole, one = a["weights of all"].values(), a["weights of one"].values()
+    return len(whole) / len(one), sum(whole) / sum(one), a.hidden["num_layers"]
+
+
+def _times_in_words(got: tuple) -> str:
+    known, reached, number = got
+    if known != number:
+        return f"the encoder knows {known:g} layers' worth of weights, where num_layers={number}"
+    return f"{reached:g} layers' worth of weights get a gradient, where num_layers={number}"
 
 
 def _all_differ(a: Answers) -> bool:
@@ -517,42 +547,65 @@ def _chained_in_words(got: tuple) -> str:
     return "your layers do not do what `EncoderLayer(d_model, num_heads, d_ff)` does with the same weights"
 
 
+def _as_by_hand(a: Answers, name: str) -> bool:
+    """Whether the output is that of the layers one after another, with or without a norm at the end."""
+    output, by_hand = a[name], a[f"{name} one by one"]
+    return close(output, by_hand) or close(output, standardised(by_hand))
+
+
 def _handed_on(a: Answers) -> tuple:
     """Whether each layer has the mask, with or without a norm at the end: another claim looks at that.
 
-    If not, whether no layer has one; and whether dropout reaches the layers, as far as a layer of one's own takes any.
+    Where the layers are not called one after another, which is another claim's too, padding must leave no trace, as
+    far as it leaves none in the layers. If this is wrong, whether the mask changes nothing; and whether dropout reaches
+    the layers, as far as a layer of one's own takes any.
     """
-    facts = []
-    for name in ("padding", "causal"):
-        output, by_hand = a[name], a[f"{name} one by one"]
-        right = close(output, by_hand) or close(output, standardised(by_hand))
-        facts += [right, not right and close(output, a["post"])]
-    return *facts, *(varies(a[f"dropout {p}"]) == varies(a[f"own dropout {p}"]) for p in (0.0, 0.5))
+
+    def untouched(kind: str) -> bool:
+        return close(a[f"padding{kind}"][1, :4], a[f"changed{kind}"][1, :4])
+
+    if _as_by_hand(a, "post"):
+        right = _as_by_hand(a, "padding") and _as_by_hand(a, "causal")
+    else:
+        right = untouched("") or not untouched(" one by one")
+    dropout = (varies(a[f"dropout {p}"]) == varies(a[f"own dropout {p}"]) for p in (0.0, 0.5))
+    return right, not right and close(a["padding"], a["post"]), *dropout
 
 
 def _handed_on_in_words(got: tuple) -> str:
-    if not (got[0] and got[2]):
+    right, _, quiet, _ = got
+    if not right:
         return "the output is not that of your layers, each called with the mask"
-    if not got[4]:
-        return "with dropout=0 your layers still drop something in training"
-    return "with dropout=0.5 your layers drop nothing in training"
+    p, drops = (0, "still drop something") if not quiet else (0.5, "drop nothing")
+    return f"with dropout={p} your layers {drops} in training"
 
 
 def _normalised_end(a: Answers) -> tuple:
-    """Whether it is there; if not, whether that is all; whether it learns; whether the layers are pre-norm."""
-    learned = a["numbers of the encoder"] % a["numbers of one layer"]
-    return (
-        close(a["pre"], standardised(a["pre one by one"])),
-        close(a["pre"], a["pre one by one"]),
-        learned == 2 * a.hidden["d_model"],
-        _as_own(a, "pre"),
-    )
+    """Whether it is there, whatever it is the norm of where another claim fails; whether it learns; the layers' kind.
+
+    And if not: whether nothing is there at the end, whether a norm follows every layer, whether the layers are
+    post-norm, so that the last one's output before its γ and β has mean 0 and variance 1.
+    """
+    by_hand, own = a["pre one by one"], _as_own(a, "pre")
+    right = close(a["pre"], standardised(by_hand if _as_by_hand(a, "post") else a["pre"]))
+    learned = a["numbers of the encoder"] % a["numbers of one layer"] == 2 * a.hidden["d_model"]
+    inside = (by_hand - a.hidden["beta"]) / a.hidden["gamma"]
+    post = torch.allclose(inside, standardised(inside), atol=1e-2)
+    return right, learned, own, close(a["pre"], by_hand), not right and _norm_between(a), not own and post
+
+
+def _norm_between(a: Answers) -> bool:
+    try:
+        return close(a["pre"], standardised(a["norm between"]))
+    except CannotJudge:  # there is no `norm`, or another of that name
+        return False
 
 
 def _normalised_end_in_words(got: tuple) -> str:
-    if not got[0]:
+    right, _, own, *_ = got
+    if not right:
         return "the output is not the last layer's, normalised"
-    if not got[3]:
+    if not own:
         return "your layers do not do what `EncoderLayer(…, norm_first=True)` does with the same weights"
     return "the norm at the end has no γ and β that learn"
 
@@ -603,7 +656,7 @@ ENCODER = Exercise(
             1,
             "each of the `num_layers` layers has weights of its own, and the encoder knows them all",
             _times_one_layer,
-            reason=lambda got: f"{got[0]:g} layers' worth of weights learn, where num_layers={got[1]}",
+            reason=_times_in_words,
         ),
         Claim(
             "different_start",
@@ -767,16 +820,20 @@ def _token_challenge(seed: int) -> Plan:
     plan.train(made, False)
     plan.train(own, False)
 
-    def outputs(made: Ref, name: str, ids: Tensor, mask: Tensor | None) -> Ref:
+    def outputs(made: Ref, name: str, ids: Tensor, **masks: Tensor | None) -> Ref:
+        """What comes out for ids, and what the encoder makes of their embedding with each mask."""
         ids = plan.tensor(name, ids)
         plan.call(made, ids, label=name)
         embedded = plan.call(plan.attribute(made, "embed"), ids)
-        mask = None if mask is None else plan.tensor(f"mask of {name}", mask)
-        plan.call(plan.attribute(made, "encoder"), embedded, mask=mask, label=f"{name} by hand")
+        for label, mask in masks.items():
+            mask = None if mask is None else plan.tensor(f"{label} of {name}", mask)
+            plan.call(plan.attribute(made, "encoder"), embedded, mask=mask, label=f"{name} {label}")
         return embedded
 
     load_layers(plan, [whole, own], draw, 2, d_model, d_ff)
-    embedded = outputs(made, "unpadded", words(1, 6), None)
+    embedded = outputs(
+        made, "unpadded", words(1, 6), by_hand=None, all_hidden=torch.zeros(1, 1, 1, 6, dtype=torch.bool)
+    )
     plan.call(own, as_float(plan, embedded), label="unpadded by an encoder of one's own")
     _ask_for_pre_norm(plan, whole, d_model, draw)
     for pad_id in (0, pick(draw, 2, 5)):
@@ -784,7 +841,10 @@ def _token_challenge(seed: int) -> Plan:
         padded[1, 4:], padded[2, 2:] = pad_id, pad_id
         padded[0, 1] = 3 if pad_id == 0 else 0  # a word like others, whatever its number
         mask = padding_mask(padded, pad_id)
-        outputs(made if pad_id == 0 else make(pad_id, 0.0, 1), f"pad {bool(pad_id)}", padded, mask)
+        masks = {"by_hand": mask, "unmasked": None, "inverted": ~mask} if pad_id == 0 else {"by_hand": mask}
+        if pad_id:
+            masks["pad_0"] = padding_mask(padded, 0)
+        outputs(made if pad_id == 0 else make(pad_id, 0.0, 1), f"pad {bool(pad_id)}", padded, **masks)
     plan.hidden["real"] = lengths_mask([6, 4, 2], 6)[:, 0, 0]
     return plan
 
@@ -800,6 +860,11 @@ def _is_pre_norm(a: Answers) -> bool:
     return (standardised(a["large"]) - standardised(a.hidden["large"])).abs().max().item() < 0.05
 
 
+def _all_hidden(a: Answers) -> bool:
+    """Whether nothing attends to the words of a sentence without padding."""
+    return "real" in a.hidden and close(a["unpadded"], a["unpadded all_hidden"])
+
+
 def _through_encoder(name: str, norm_first: bool):
     """The quantity: whether the output is that of `encoder`, and whether this is one as it should be.
 
@@ -808,15 +873,17 @@ def _through_encoder(name: str, norm_first: bool):
     """
 
     def quantity(a: Answers) -> tuple:
-        as_own = close(a[f"{name} by hand"], a[f"{name} by an encoder of one's own"])
+        as_own = close(a[f"{name} by_hand"], a[f"{name} by an encoder of one's own"])
         quiet, noisy = (varies(a[f"dropout {p}"]) == varies(a[f"own dropout {p}"]) for p in (0.0, 0.5))
-        return close(a[name], a[f"{name} by hand"]), as_own, as_own or _is_pre_norm(a) == norm_first, quiet, noisy
+        through = close(a[name], a[f"{name} by_hand"])
+        kind = as_own or _is_pre_norm(a) == norm_first
+        return through, as_own, kind, quiet, noisy, not through and _all_hidden(a)
 
     return quantity
 
 
 def _encoder_in_words(got: tuple, output: str, expected: str) -> str:
-    by_hand, as_own, _, quiet, _ = got
+    by_hand, as_own, _, quiet, *_ = got
     if not by_hand:
         return f"your output is not `{output}`"
     if not as_own:
@@ -838,15 +905,24 @@ def _position_difference(a: Answers) -> Tensor:
 
 
 def _embedding_dropped(a: Answers) -> tuple:
+    """Whether about half is dropped; whether the rest is doubled; and whether nothing happens at all."""
     dropped, kept = a["dropped"], a["kept"]
     gone = (dropped == 0) & (kept != 0)
     rest = (dropped / kept)[~gone & (kept.abs() > 1e-3)]
-    return 0.4 < gone.double().mean().item() < 0.6, rest.numel() > 0 and bool(((rest - 2).abs() < 1e-2).all())
+    doubled = rest.numel() > 0 and bool(((rest - 2).abs() < 1e-2).all())
+    return 0.4 < gone.double().mean().item() < 0.6, doubled, torch.allclose(dropped, kept, atol=1e-4)
 
 
 def _padding_hidden(a: Answers) -> tuple:
+    """With pad_id 0 and another, whether padding is hidden; and if not, what mask gives this instead."""
     real = a.hidden["real"]
-    return tuple(close(a[name][real], a[f"{name} by hand"][real]) for name in ("pad False", "pad True"))
+
+    def same(name: str, how: str) -> bool:
+        return close(a[name][real], a[f"{name} {how}"][real])
+
+    hidden = same("pad False", "by_hand"), same("pad True", "by_hand")
+    instead = (("pad False", "unmasked"), ("pad False", "inverted"), ("pad True", "pad_0"))
+    return *hidden, *(not all(hidden) and same(*each) for each in instead)
 
 
 class _TokenEncoder(nn.Module):
@@ -1011,7 +1087,7 @@ def _patch_challenge(seed: int) -> Plan:
     plan.call(embed, other, label="other embedded")
     load_layers(plan, [whole, own], draw, 2, d_model, d_ff)
     output = plan.call(made, one, label="output")
-    plan.call(whole, embedded, label="output by hand")
+    plan.call(whole, embedded, label="output by_hand")
     plan.call(own, as_float(plan, embedded), label="output by an encoder of one's own")
     _ask_for_pre_norm(plan, whole, d_model, draw)
 
@@ -1027,6 +1103,8 @@ def _patch_challenge(seed: int) -> Plan:
         plan.load(positions, {"table": torch.randn(num_patches + 1, d_model, generator=draw)})
         embedded = plan.call(embed, one, label=f"{name} table")
     plan.reached(embedded, upstream, positions, label="table learns")
+    plan.load(made, {"class_token": torch.randn(1, 1, d_model, generator=draw)})
+    plan.call(embed, one, label="with another class token")
     return plan
 
 
@@ -1037,26 +1115,34 @@ def _varies(a: Answers) -> Tensor:
 
 def _in_front(a: Answers) -> tuple:
     varies = _varies(a)
-    return not varies[0], bool(varies[1:].any())
+    return not varies[0], bool(varies[1:].any()), bool(varies[-1])
 
 
 def _patch_rows(a: Answers) -> Tensor:
     """What a change of the image changes, wherever the class token stands."""
+    rows, patches = int(_varies(a).sum()), a["embedded"].shape[1] - 1
+    if rows != patches:
+        message = f"{rows} rows of `embed` depend on the image, where there are {patches} patches"
+        raise CannotJudge(message, ("rows", rows - patches))
     return (a["embedded"] - a["other embedded"])[:, _varies(a)]
 
 
 def _class_token_learns(a: Answers) -> tuple:
-    """Whether it has a gradient, and how its fresh numbers spread, where N(0, 0.02²) gives 0.02."""
+    """Whether it has a gradient, how its fresh numbers spread, where N(0, 0.02²) gives 0.02; and whether it shows."""
+    shows = not close(a["second table"], a["with another class token"])
     spread = a["fresh class token"].square().mean().sqrt().item() / 0.02
-    size = "nothing" if spread == 0 else "small" if spread < 0.7 else "right" if spread < 1.4 else "large"
-    return bool(a["class token's gradient"].abs().sum() > 0), size
+    bounds = {"nothing": 1e-6, "small": 0.7, "right": 1.4, "large": 30, "unit size": 80, "huge": math.inf}
+    size = next(size for size, bound in bounds.items() if spread < bound)
+    return bool(a["class token's gradient"].abs().sum() > 0), size, shows
 
 
 def _class_token_in_words(got: tuple) -> str:
-    if not got[0]:
-        return "the class token has no part in the output"
-    sizes = {"nothing": "all 0", "small": "too small", "large": "too large"}
-    return f"the numbers of a fresh class token are {sizes[got[1]]}"
+    learns, size, shows = got
+    if not shows:
+        return "the class token has no part in what `embed` makes"
+    if not learns:
+        return "the class token gets no gradient"
+    return f"the numbers of a fresh class token are {'all 0' if size == 'nothing' else f'too {size}'}"
 
 
 def _placed(a: Answers) -> tuple:
@@ -1581,7 +1667,12 @@ COUNTING = Exercise(
     ),
     misconceptions=(
         Misconception("no_biases", "you left out the biases", COST, _counts(biases=0)),
-        Misconception("no_norms", "you left out the norms: each layer has two", COST, _counts(norms=0)),
+        Misconception(
+            "no_norms",
+            "each of your layers is short by 4·d_model: as many as its two norms hold, or its square maps' biases",
+            COST,
+            _counts(norms=0),
+        ),
         Misconception("one_norm", "you counted one norm a layer: there are two", COST, _counts(norms=1)),
         Misconception("no_w_o", "you counted three maps in the attention: W_O is the fourth", COST, _counts(maps=3)),
         Misconception("one_layer", "you counted one layer", COST, _counted_once()),

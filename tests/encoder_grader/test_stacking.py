@@ -49,6 +49,7 @@ COST = {
         "feed_forward_first": {"post", "pre"},
         "one_norm": {"post", "pre"},
         "attention_reads_input": {"pre"},
+        "length_first": {"post", "pre", "mask", "dropout"},  # equal rows are each other's words
         "mask_dropped": {"mask"},
         "mask_inverted": {"mask"},
         "weights_not_dropped": {"dropout"},
@@ -64,10 +65,10 @@ COST = {
         "no_final_norm": {"final_norm"},
         "norm_after_post": {"chained"},
         "norm_after_each": {"final_norm"},
-        "always_input": {"own_parameters", "chained", "mask", "final_norm"},  # two layers of three have no say
+        "always_input": {"own_parameters", "chained"},  # of two layers one has no say
         "dropout_kept_back": {"mask"},
         "norm_first_kept_back": {"final_norm"},
-        "last_missing": {"own_parameters", "chained", "mask", "final_norm"},  # one layer of three has no say
+        "last_missing": {"own_parameters", "chained"},
     },
     "token_encoder": {
         "no_scale": {"scaled"},

@@ -2003,22 +2003,11 @@ _WRONG_LAYER = {
         return self.add_norm_2(x, self.feed_forward)
 """,
     ),
-    "attention among what stands at one place of all examples": (
-        "post pre mask dropout",
-        _LAYER_PARTS
-        + """
-    def forward(self, x, mask=None):
-        def attend(stream):
-            return self.attention(stream.transpose(0, 1)).transpose(0, 1)
-
-        return self.add_norm_2(self.add_norm_1(x, attend), self.feed_forward)
-""",
-    ),
 }
 
 _WRONG_ENCODER = {
     "the layers in reverse order": (
-        "chained mask final_norm",
+        "chained",
         _ENCODER_PARTS
         + """
     def forward(self, x, mask=None):
@@ -2028,7 +2017,7 @@ _WRONG_ENCODER = {
 """,
     ),
     "a residual around the whole stack": (
-        "chained mask final_norm",
+        "chained",
         _ENCODER_PARTS
         + """
     def forward(self, x, mask=None):
@@ -2039,7 +2028,7 @@ _WRONG_ENCODER = {
 """,
     ),
     "one layer too many": (
-        "own_parameters chained mask final_norm",
+        "own_parameters chained",
         _ENCODER_PARTS
         + """
         self.layers.append(EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first))
@@ -2107,7 +2096,7 @@ _WRONG_ENCODER = {
 """,
     ),
     "the mean of all layers' outputs": (
-        "chained mask final_norm",
+        "chained",
         _ENCODER_PARTS
         + """
     def forward(self, x, mask=None):
