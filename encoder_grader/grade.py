@@ -23,6 +23,7 @@ from encoder_grader.digest import digest
 from encoder_grader.late import penalise
 from encoder_grader.nbgrader_course import NbgraderFailure, log_of, open_course
 from encoder_grader.release import assignments, enter_into_gradebook
+from encoder_grader.staging import shown
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,9 @@ def grade_class(root: Path, folder: Path, sandbox: bool = True) -> Iterator[Resu
         if released.get(assignment):
             failure = grade_submission(root, course, grader, submission, released[assignment])
         else:
-            failure = f"there is no assignment {assignment!r}, only {', '.join(released)}"
+            failure = f"there is no assignment {shown(assignment)!r}, only {', '.join(released)}"
         if failure is not None:
-            yield Result(assignment, student, time.monotonic() - start, failure)
+            yield Result(shown(assignment), shown(student), time.monotonic() - start, failure)
     with Gradebook(course.coursedir.db_url, course.coursedir.course_id) as gradebook:
         CsvExportPlugin(to=str(folder / "grades.csv")).export(gradebook)
 
@@ -87,9 +88,10 @@ def reports(folder: Path) -> list[str]:
 
 
 def entered(root: Path, folder: Path, assignment: str) -> bool:
-    """Whether the class's gradebook already has this very source notebook."""
+    """Whether the class already has this very source notebook, in its gradebook and as released."""
     source = "solutions/" + assignment
-    return (folder / "gradebook.db").exists() and digest(root, source) == digest(folder, source)
+    there = (folder / "gradebook.db").exists() and (folder / "exercises" / assignment).exists()
+    return there and digest(root, source) == digest(folder, source)
 
 
 def judged_by(root: Path, assignment: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
-from nbgrader.utils import compute_checksum, determine_grade, is_task
+from nbgrader.utils import compute_checksum, determine_grade, is_solution, is_task
 
 from encoder_grader.autograde import report_of
 from encoder_grader.ledger import Ledger
@@ -38,7 +38,8 @@ class SaveGrades(SaveAutoGrades):
         grade = self.gradebook.find_grade(
             cell.metadata.nbgrader.grade_id, self.notebook_id, self.assignment_id, self.student_id
         )
-        _bound(cell, grade.max_score)
+        if not is_solution(cell):
+            _bound(cell, grade.max_score)
         grade.auto_score, _ = determine_grade(cell, self.log)
         if not self._same:
             grade.needs_manual_grade = grade.manual_score is not None or grade.auto_score is None

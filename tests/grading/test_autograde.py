@@ -233,3 +233,39 @@ def test_the_ledger_is_written_by_many_at_once(tmp_path):
     processes = [subprocess.Popen([sys.executable, "-c", code, tmp_path, str(n)]) for n in range(4)]
     assert [process.wait() for process in processes] == [0] * 4
     assert len(json.loads((tmp_path / ".ledger.json").read_text())["graded"]) == 80
+
+
+def test_two_who_grade_the_same_class_at_once_do_not_disturb_each_other(course, released):
+    for student in ("ada", "ben"):
+        submit(course, released, student)
+    command = [NBGRADER, "autograde", NAME, "--force"]
+    both = [subprocess.Popen(command, cwd=course, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [(process.communicate()[1], process.returncode)[1] for process in both] == [0, 0]
+    assert totals(course) == {"ada": 5, "ben": 5}
+
+
+def test_a_whole_class_waits_for_a_single_student_and_two_students_do_not_wait(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from encoder_grader.autograde import _alone\n"
+        "with _alone(Path(sys.argv[1]), sys.argv[2], 'a'): print('in', flush=True); sys.stdin.read()"
+    )
+
+    def enter(student):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        return subprocess.Popen([sys.executable, "-c", code, tmp_path, student], text=True, **pipes)
+
+    first, second = enter("ada"), enter("ben")
+    assert [first.stdout.readline(), second.stdout.readline()] == ["in\n", "in\n"]
+    same, whole = enter("ada"), enter("*")
+    os.set_blocking(same.stdout.fileno(), False)
+    os.set_blocking(whole.stdout.fileno(), False)
+    first.communicate()
+    second.communicate()
+    entered = []
+    while len(entered) < 2:  # one, and when that has left, the other
+        for each in (same, whole):
+            if each not in entered and each.stdout.readline() == "in\n":
+                entered.append(each)
+                other = whole if each is same else same
+                assert other in entered or other.stdout.readline() == ""
+                each.communicate()
