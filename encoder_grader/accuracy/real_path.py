@@ -16,8 +16,8 @@ from nbgrader.utils import is_grade
 
 from encoder_grader.accuracy.cases import ROOT, Case, answer_cells, assignment_of
 from encoder_grader.exercise import find
-from encoder_grader.grade import grade_class
-from encoder_grader.nbgrader_course import open_course
+from encoder_grader.nbgrader_course import log_of, open_course
+from encoder_grader.release import enter_into_gradebook
 from encoder_grader.sample_class import fill_in, grade_id, without_marks
 
 # The catalogue's wrong answers are objects, not text: a notebook brings them along, under other package names.
@@ -58,10 +58,12 @@ def graded(cases: list[Case], folder: Path) -> Iterator[tuple[Case, Grade]]:
         place = folder / "submitted" / f"answers_{row:03}" / assignment
         place.mkdir(parents=True)
         nbformat.write(submission(chapter, answers), place / f"{chapter}.ipynb")
-    for result in grade_class(ROOT, folder):
-        if result.failure:
-            raise RuntimeError(str(result))
+    enter_into_gradebook(ROOT, folder, assignment)
     course = open_course(ROOT, folder)
+    for row in range(len(rows)):
+        result = course.autograde(assignment, f"answers_{row:03}")
+        if not result["success"]:
+            raise RuntimeError(f"answers_{row:03}: {log_of(result)}")
     with Gradebook(course.coursedir.db_url, course.coursedir.course_id) as gradebook:
         for row, answers in enumerate(rows):
             student = f"answers_{row:03}"
