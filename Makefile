@@ -16,7 +16,7 @@ ARGS ?=
 SET_UP := .venv/set-up-done
 COURSE := .venv/bin/python course.py
 
-.PHONY: help course book serve lab together formgrader release grade check-sandbox accuracy test clean
+.PHONY: help course book serve lab together formgrader release grade check-sandbox accuracy faults test clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -51,6 +51,9 @@ check-sandbox: $(SET_UP) ## say what the sandbox for students' code enforces on 
 
 accuracy: $(SET_UP) ## judge and grade every answer whose worth is known, for the page on the grader
 	@$(COURSE) accuracy
+
+faults: $(SET_UP) ## grade submissions in which everything goes wrong, here and with nbgrader as it comes
+	@$(COURSE) faults
 
 test: course ## run everything that .ci/run runs
 	.venv/bin/ruff check .

@@ -154,7 +154,7 @@ def book():
         return
     # The execution cache knows the cells, not what they import.
     cache = BUILD / ".jupyter_cache"
-    drawn = ("book/figure_style.py", "book/figures", "book/trained")
+    drawn = ("book/figure_style.py", "book/figures", "book/trained", "book/accuracy.json", "book/faults.json")
     library = Stamp("book-library", "encoder_lib", "encoder_grader", *drawn, "requirements.lock")
     library_changed = not library.fresh()
     if library_changed:
@@ -261,6 +261,14 @@ def accuracy():
         sys.exit("Judged wrongly:\n" + "\n".join(f"  {answer}" for answer in wrong))
 
 
+def faults():
+    """Grade the class in which everything goes wrong that can, and write the figures of the guide for instructors."""
+    from encoder_grader.faults import run as class_of_faults
+
+    release()
+    class_of_faults.main()
+
+
 def course():
     release()
     book()
@@ -320,7 +328,7 @@ def formgrader(*arguments):
 
 def main(command, *arguments):
     commands = {"set-up": set_up, "release": release, "book": book, "grade": grade, "course": course}
-    commands |= {"accuracy": accuracy, "check-sandbox": check_sandbox}
+    commands |= {"accuracy": accuracy, "faults": faults, "check-sandbox": check_sandbox}
     if command != "set-up":
         os.environ["PATH"] = f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"  # nbgrader calls alembic
     try:

@@ -26,6 +26,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 
 from encoder_grader.accuracy.cases import ROOT
+from encoder_grader.cage.folders import own_folder
 from encoder_grader.digest import digest
 from encoder_grader.faults.submissions import ALL, ASSIGNMENT, FAULTS, NAME, Fault, Where
 from encoder_grader.release import enter_into_gradebook
@@ -184,7 +185,8 @@ def ours(folder: Path, faults: list[Fault], sandbox: bool = True) -> dict:
         nbgrader(course, canaries, "autograde", ASSIGNMENT, "--student", student, "--force")
     canaries.close()
     left = [pid for pid in processes() - before if _belongs(pid, folder, Path(canaries.temporary))]
-    files = [str(path) for path in Path(canaries.temporary).rglob("*") if not path.is_dir()]
+    own = own_folder(Path(canaries.temporary)) / "lock"  # the cages' own, which stays for the next ones
+    files = [str(path) for path in Path(canaries.temporary).rglob("*") if not path.is_dir() and path != own]
     shutil.rmtree(canaries.temporary)
     return {
         "points": first,
