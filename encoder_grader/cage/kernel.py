@@ -16,8 +16,8 @@ SHORT = 10**6  # characters that stay of a text that is too long
 
 def forget_editable_installs() -> None:
     """Import only what lies in Python's own folders and in the course's: an editable install leads elsewhere."""
-    prefixes = (sys.prefix, sys.base_prefix, *os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    sys.path[:] = [place for place in sys.path if place.startswith(tuple(filter(None, prefixes)))]
+    own = (sys.prefix, sys.base_prefix, os.environ["PYTHONPATH"])
+    sys.path[:] = [place for place in sys.path if any(Path(place).is_relative_to(folder) for folder in own)]
     sys.path.append(os.getcwd())  # a module that a cell wrote, last: it shadows nothing
     for hooks in (sys.meta_path, sys.path_hooks):
         hooks[:] = [hook for hook in hooks if not str(getattr(hook, "__module__", "")).startswith("__editable__")]

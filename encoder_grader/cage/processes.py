@@ -1,6 +1,7 @@
 """The processes of a kernel, counted and ended as a whole: those of a cage, or those of a plain process."""
 
 import contextlib
+import functools
 import os
 import select
 import signal
@@ -9,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PATIENCE = 20  # seconds for killed processes to be gone: far more than it takes
-OWN_MEMORY = ("RssAnon", "RssShmem", "VmPTE", "VmSwap")  # of a process, in its status: not the files it has mapped
+# the memory of a process in its status, without the files that it has mapped
+OWN_MEMORY = ("RssAnon", "RssShmem", "VmSwap", "VmPTE", "HugetlbPages")
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class InCage:
     def usage(self, allowed: int) -> Usage:
         """The sum over all processes. When it passes the memory allowed, a page that several share counts once."""
         processes = [name for name in os.listdir(self.proc) if name.isdigit() and name != "1"]  # 1 is bubblewrap's
-        statuses = [self.numbers(f"{process}/status") for process in processes]
+        statuses = list(map(self.status, processes))
         memory = sum(status.get(name, 0) for status in statuses for name in OWN_MEMORY)
         if memory > allowed:
             memory = sum(map(self.share, processes))
@@ -66,19 +68,39 @@ class InCage:
         sockets = sum(map(self.sockets, processes[:1]))
         return Usage(sum(status.get("Threads", 0) for status in statuses), memory, cpu, sockets)
 
+    def status(self, process: str) -> dict[str, int]:
+        """What a process says of itself; once its first thread has ended, only its other threads do."""
+        found = self.numbers(f"{process}/status")
+        if "RssAnon" not in found and found.get("Threads", 0) > 1:
+            others = (self.numbers(f"{process}/task/{thread}/status") for thread in self.threads(process))
+            found = next((other for other in others if "RssAnon" in other), found)
+        return found
+
+    def threads(self, process: str) -> list[str]:
+        try:
+            folder = os.open(f"{process}/task", os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.proc)
+        except OSError:
+            return []
+        try:
+            return os.listdir(folder)
+        finally:
+            os.close(folder)
+
     def sockets(self, process: str) -> int:
-        """The sockets of the cage's network, which every process shows: those of the internet, which hold more, count
+        """The sockets of the cage's network, which each thread shows: those of the internet, which hold more, count
         twenty times."""
         weights = {"unix": 1, "tcp": 20, "tcp6": 20, "udp": 20, "udp6": 20}
-        lines = {name: self.read(f"{process}/net/{name}").count("\n") for name in weights}
+        shown = next((thread for thread in self.threads(process) if self.read(f"{process}/task/{thread}/net/unix")), "")
+        lines = {name: self.read(f"{process}/task/{shown}/net/{name}").count("\n") for name in weights}
         return sum(weight * max(0, lines[name] - 1) for name, weight in weights.items())  # the first line is a title
 
     def share(self, process: str) -> int:
         """A process's memory, each page divided by the number of processes that have it, where the system tells."""
-        status, pages = self.numbers(f"{process}/status"), self.numbers(f"{process}/smaps_rollup")
+        status, pages = self.status(process), self.numbers(f"{process}/smaps_rollup")
         if "Pss_Anon" not in pages:
             return sum(status.get(name, 0) for name in OWN_MEMORY)
-        return status.get("VmPTE", 0) + sum(pages.get(name, 0) for name in ("Pss_Anon", "Pss_Shmem", "SwapPss"))
+        shared = sum(pages.get(name, 0) for name in ("Pss_Anon", "Pss_Shmem", "SwapPss"))
+        return shared + status.get("VmPTE", 0) + status.get("HugetlbPages", 0)
 
     def numbers(self, name: str) -> dict[str, int]:
         """The lines "Name: 17 kB" of a file, in bytes, and "Name: 17"."""
@@ -93,7 +115,8 @@ class InCage:
     def read(self, name: str) -> str:
         """A file of /proc; nothing when the process has ended, or may not be looked into."""
         try:
-            with open(name, opener=lambda path, flags: os.open(path, flags, dir_fd=self.proc)) as file:
+            opener = functools.partial(os.open, dir_fd=self.proc)
+            with open(name, errors="replace", opener=opener) as file:  # processes choose their names themselves
                 return file.read()
         except OSError:
             return ""

@@ -1,6 +1,7 @@
 """What a caged program may use: each test takes more."""
 
 import contextlib
+import dataclasses
 
 import psutil
 import pytest
@@ -44,6 +45,31 @@ def test_one_process_gets_no_more_memory_than_allowed(program):
 )
 def test_memory_of_every_kind_counts(program, source):
     assert program(source + BUSY, limits=LITTLE).why == "it used more than 400 MB of memory"
+
+
+FIRST_THREAD_ENDS = """
+import ctypes, mmap, platform, socket, threading, time
+def take():
+    time.sleep(0.3)
+    TAKE
+    time.sleep(60)
+threading.Thread(target=take).start()
+libc = ctypes.CDLL(None)
+libc.prctl(15, b"\\xff) R 1")  # a name that is no text
+libc.syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
+"""
+
+
+@pytest.mark.parametrize(
+    "take, why",
+    [
+        ("kept = mmap.mmap(-1, 10**9)\n    while kept.write(bytes(10**6)): pass", "it used more than 400 MB of memory"),
+        ("kept = [socket.socketpair() for i in range(200)]", "it opened more than 300 sockets"),
+    ],
+)
+def test_a_process_without_its_first_thread_counts(program, take, why):
+    limits = dataclasses.replace(LITTLE, memory=400 * MB, sockets=300)
+    assert program(FIRST_THREAD_ENDS.replace("TAKE", take), limits=limits).why == why
 
 
 def test_files_in_memory_count_as_memory(program):
