@@ -67,7 +67,8 @@ def _plan_slopes(plan: Plan, draw: torch.Generator, name: str, start: Tensor, up
     plan.hidden[f"slopes of {name}"] = upstream.double(), [direction.double() for direction in directions]
     for number, direction in enumerate(directions):
         for sign in (-1, 1):
-            call(start + sign * STEP * direction, label=f"moved {name} {number} {sign}")
+            label = f"moved {name} {number} {sign}"
+            call(plan.tensor(label, start + sign * STEP * direction), label)
 
 
 def _slopes(a: Answers, name: str) -> float:
@@ -110,16 +111,22 @@ def _layer_norm_challenge(seed: int) -> Plan:
 
     starts = {"x": _vectors(draw, 2, seq, d_model).double(), "gamma": scale.double(), "beta": shift.double()}
     upstream = torch.randn(2, seq, d_model, generator=draw).double()
+    there = {name: plan.tensor(f"{name}_in_float64", start) for name, start in starts.items()}
     leaves = {name: plan.tensor(f"{name}_with_gradient", start, requires_grad=True) for name, start in starts.items()}
     y = plan.call("layer_norm", *leaves.values())
     for name, start in starts.items():
         plan.gradient(y, upstream, leaves[name], label=f"gradient of {name}")
 
-        def moved(there: Tensor, label: str, name: str = name) -> None:
-            plan.call("layer_norm", *(starts | {name: there}).values(), label=label)
+        def moved(here: Ref, label: str, name: str = name) -> None:
+            plan.call("layer_norm", *(there | {name: here}).values(), label=label)
 
         _plan_slopes(plan, draw, name, start, upstream, moved)
     return plan
+
+
+EPS_IN_WORDS = (
+    "where the variance is small, or another `eps` is given, your ε does not act as in the chapter's equation"
+)
 
 
 def _centred(a: Answers) -> tuple:
@@ -214,8 +221,7 @@ LAYER_NORM = Exercise(
             lambda a: (_spread(a["small"]), _spread(a["coarse"]), _part_of_eps(a["middle"], a["large"])),
             tolerance=1e-3,
             reason=lambda got: (
-                f"entries of size 3e-5 come out with standard deviations of {_range(got[0])}, and those of size 3e-3 "
-                "do not fit to them either way"
+                f"{EPS_IN_WORDS}: entries of size 3e-5 come out with standard deviations of {_range(got[0])}"
             ),
         ),
         Claim(
@@ -303,8 +309,7 @@ LAYER_NORM = Exercise(
         ),
         Misconception(
             "second_axis",
-            "you name the axis 1: on which axis the entries of a vector lie depends on how many there are, so count "
-            "from the end",
+            "you name the axis 1: the entries of a vector lie there only if x has two axes, so count from the end",
             AXES_SECTION,
             _norm(over=lambda x: (1,)),
         ),
@@ -395,8 +400,9 @@ def _module_challenge(seed: int) -> Plan:
     usual = made(ones, ones, eps=1e-5)
     plan.call(usual, x, label="usual eps")
     middle = 3e-3 * vectors  # as in the challenge of layer_norm
-    plan.call(usual, plan.tensor("middle_x", middle), label="middle")
-    plan.call(usual, plan.tensor("large_x", 1e4 * middle), label="large")
+    small, large_x = plan.tensor("middle_x", middle), plan.tensor("large_x", 1e4 * middle)
+    plan.call(usual, small, label="middle")
+    plan.call(usual, large_x, label="large")
     large = made(ones, ones, eps=100.0)
     plan.attribute(large, "eps", label="large eps")
     plan.call(large, x, label="large eps output")
@@ -419,11 +425,14 @@ def _module_challenge(seed: int) -> Plan:
     leaf = plan.tensor("x_with_gradient", vectors, requires_grad=True)
     plan.gradient(plan.call(usual, leaf), upstream, leaf, label="gradient of x")
     plan.gradient(plan.call("layer_norm", leaf, ones, ones), upstream, leaf, label="own gradient of x")
-    plan.call("layer_norm", x, ones, ones, label="own usual eps")
+    for label, like in (("usual eps", x), ("middle", small), ("large", large_x)):
+        plan.call("layer_norm", like, ones, ones, label=f"own {label}")
     start = vectors.clone().requires_grad_()
     right = layer_norm(start, ones, ones)
     (gradient,) = torch.autograd.grad(right, start, upstream)
     plan.hidden["right"] = {"usual eps": right.detach().double(), "gradient of x": gradient.double()}
+    for label, like in (("middle", middle), ("large", 1e4 * middle)):
+        plan.hidden["right"][label] = layer_norm(like, ones, ones).double()
     return plan
 
 
@@ -458,7 +467,8 @@ def _eps_used(a: Answers) -> tuple:
     usual, given, large = _spread(a["plain"]), _spread(a["usual eps"]), _spread(a["large eps output"])
     same = torch.allclose(usual, given, rtol=1e-3)
     used = same and bool((large < 0.9 * usual).all())
-    return a["eps"], a["large eps"], used, _part_of_eps(a["middle"], a["large"])
+    (middle, _), (large, _) = _as_the_function(a, "middle"), _as_the_function(a, "large")
+    return a["eps"], a["large eps"], used, _part_of_eps(middle, large)
 
 
 def _eps_in_words(got: tuple) -> str:
@@ -502,7 +512,7 @@ def _other_error(raised: tuple) -> str:
     if fitting:
         return f"your code raises {fitting} for an input that fits"
     other = next(error for error in others if error != "ValueError")
-    return f"your code raises {other}" if other else "your code raises no error"
+    return f"for an x of another width your code raises {other or 'no error'}"
 
 
 class _Norm(nn.Module):
@@ -758,6 +768,20 @@ def _affected(kind: str, *modes: bool):
     return lambda a: tuple(a[f"{place} {kind} {training}"] for training in modes for place in ("token", "padding"))
 
 
+def _affected_in_words(got: tuple) -> str:
+    """How many are marked: for a word, then for padding, in one mode or in two."""
+    counts = [int(marked.sum()) for marked in got]
+    words, padding = (" or ".join(str(n) for n in sorted(set(counts[i::2]))) for i in (0, 1))
+    return f"you mark {words} of {got[0].numel()} outputs when a word changes, {padding} when padding does"
+
+
+def _standardised_in_words(got: tuple) -> str:
+    means, deviations = got[0].mean((0, 1)), got[0].std((0, 1), correction=0)
+    if means.abs().max() < 1e-3 and (deviations - 1).abs().max() < 1e-3:
+        return f"your features have the mean 0 and the standard deviation 1; but {EPS_IN_WORDS}"
+    return f"your features have means of {_range(means)} and standard deviations of {_range(deviations)}"
+
+
 def _batch_normed(
     *,
     squared=None,
@@ -847,6 +871,7 @@ NORM_AXES = Exercise(
             1,
             "without padding, `batch_norm` standardises each feature over batch and positions",
             lambda a: (a["full"], a["small"], a["coarse"]),
+            reason=_standardised_in_words,
             picture=lambda a: a["full"][0],
         ),
         Claim(
@@ -868,9 +893,22 @@ NORM_AXES = Exercise(
             1,
             "`affected` is right for layer norm",
             _affected("layer", True, False),
+            reason=_affected_in_words,
         ),
-        Claim("batch", 1, "`affected` is right for batch norm in training", _affected("batch", True)),
-        Claim("batch_eval", 1, "`affected` is right for batch norm in evaluation", _affected("batch", False)),
+        Claim(
+            "batch",
+            1,
+            "`affected` is right for batch norm in training",
+            _affected("batch", True),
+            reason=_affected_in_words,
+        ),
+        Claim(
+            "batch_eval",
+            1,
+            "`affected` is right for batch norm in evaluation",
+            _affected("batch", False),
+            reason=_affected_in_words,
+        ),
     ),
     misconceptions=(
         Misconception(
@@ -1002,27 +1040,44 @@ def _add_norm_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
     d_model, seq = pick(draw, 11, 17), pick(draw, 3, 6)
-    sublayer = plan.linear("sublayer", torch.randn(d_model, d_model, generator=draw) / math.sqrt(d_model))
+    weight = torch.randn(d_model, d_model, generator=draw) / math.sqrt(d_model)
+    sublayer = plan.linear("sublayer", weight)
     vectors = _vectors(draw, 2, seq, d_model)
     x = plan.tensor("x", vectors)
     plan.hidden["x"] = vectors.double()
+    standardised = layer_norm(vectors, torch.ones(d_model), torch.zeros(d_model))
+    plan.hidden["update"] = (standardised @ weight.T).double()  # of pre-norm
     narrow = plan.linear("narrow_sublayer", torch.randn(1, d_model, generator=draw))
+    upstream = torch.randn(vectors.shape, generator=draw)
     pooling = plan.attribute(plan.tensor("averages", torch.full((1, seq), 1 / seq)), "matmul")  # (batch, 1, d_model)
     for kind, norm_first in KINDS.items():
         add_norm = plan.call("AddNorm", d_model, dropout=0.0, norm_first=norm_first)
+        plan.train(add_norm, False)  # what is wrong with the dropout costs only where it is asked for
         plan.call(add_norm, x, sublayer, label=kind)
         plan.call(add_norm, x, narrow, label=f"{kind} narrow")
         plan.call(add_norm, x, pooling, label=f"{kind} pooling")
 
         leaf = plan.tensor(f"{kind}_x_with_gradient", vectors, requires_grad=True)
-        upstream = torch.randn(vectors.shape, generator=draw)
         plan.gradient(plan.call(add_norm, leaf, sublayer), upstream, leaf, label=f"gradient of {kind}")
 
-        def moved(there: Tensor, label: str, add_norm: Ref = add_norm) -> None:
-            plan.call(add_norm, there, sublayer, label=label)
-
-        _plan_slopes(plan, draw, kind, vectors, upstream, moved)
-    plan.call(plan.call("AddNorm", d_model, dropout=0.0), x, sublayer, label="usual order")
+    # the same with the learner's own LayerNorm: x + sublayer(x) by the tensor's method
+    leaf = plan.tensor("x_with_gradient", vectors, requires_grad=True)
+    add, norm = plan.attribute(leaf, "add"), plan.call("LayerNorm", d_model)
+    post = plan.call(norm, plan.call(add, plan.call(sublayer, leaf)))
+    own_update = plan.call(sublayer, plan.call(norm, leaf), label="own update of pre")
+    pre = plan.call(add, own_update)
+    plan.hidden["gradients"], plan.hidden["directions"] = {}, {}
+    start, ones, zeros = vectors.clone().requires_grad_(), torch.ones(d_model), torch.zeros(d_model)
+    right_post = layer_norm(start + start @ weight.T, ones, zeros)
+    right_pre = start + layer_norm(start, ones, zeros) @ weight.T
+    for kind, own, right in (("post", post, right_post), ("pre", pre, right_pre)):
+        plan.gradient(own, upstream, leaf, label=f"own gradient of {kind}")
+        (gradient,) = torch.autograd.grad(right, start, upstream)
+        plan.hidden["gradients"][kind] = gradient.double()
+        plan.hidden["directions"][kind] = _direction((right if kind == "post" else right - start).detach().double())
+    usual = plan.call("AddNorm", d_model, dropout=0.0)
+    plan.train(usual, False)
+    plan.call(usual, x, sublayer, label="usual order")
 
     # whatever its input is, this sub-layer gives the same everywhere: so the few values that come out tell where
     # the dropout fell
@@ -1041,8 +1096,18 @@ def _add_norm_challenge(seed: int) -> Plan:
     return plan
 
 
-def _slope_is_own(a: Answers, kind: str) -> bool:
-    return _slopes(a, kind) > 0.99
+CUT_OFF = "the values are right, but not the gradient that reaches x: something is cut off from autograd"
+
+
+def _gradient_is_right(a: Answers, kind: str) -> bool:
+    """Whether the gradient is the right one, or the one that the learner's own LayerNorm gives, which may be wrong."""
+    found = a[f"gradient of {kind}"]
+    # with a part cut off they agree to 0.5 at most, with a norm that divides by one less to 0.95
+    if _agreement(found, a.hidden["gradients"][kind]) > 0.8:
+        return True
+    with suppress(CannotJudge):
+        return _agreement(found, a[f"own gradient of {kind}"]) > 0.99
+    return False
 
 
 def _places(a: Answers, label: str) -> Tensor:
@@ -1090,7 +1155,7 @@ def _dropout_in_words(got: tuple) -> str:
     if levels[1].sum() > 2:
         return "in evaluation yours drops something"
     if levels[0].sum() == 4 and not often:
-        return "in training yours drops another share than `dropout` of the entries"
+        return "in training yours is not what comes of dropping, with the probability `dropout`, entries that are added"
     if often and not singly:
         return "in training yours drops whole vectors, or the same entries of all: each entry is dropped by itself"
     if often and usual == [False]:
@@ -1108,26 +1173,48 @@ def _dropout_claim(kind: str, says: str) -> Claim:
     )
 
 
+def _points_right(a: Answers, kind: str, direction: Tensor) -> bool:
+    return torch.allclose(direction, a.hidden["directions"][kind], atol=1e-3)
+
+
 def _post(a: Answers) -> tuple:
+    direction = _direction(a["post"])
     normalised = bool((_spread(a["post"]) - 1).abs().max() < 0.1)
-    return _direction(a["post"]), normalised, _direction(a["usual order"]), _slope_is_own(a, "post")
+    in_training = bool(_spread(a["post training"]).max() < 2)  # of x it is about 5
+    usual = _points_right(a, "post", _direction(a["usual order"]))
+    right = _points_right(a, "post", direction)
+    return direction, right, normalised, in_training, usual, _gradient_is_right(a, "post")
 
 
 def _post_in_words(got: tuple) -> str:
-    direction, normalised, usual, slope = got
+    _, right, normalised, in_training, usual, _ = got
     if not normalised:
         return "your output is not normalised"
-    if not slope:
-        return "the gradient that reaches x is not the slope of your own values: something is cut off from autograd"
-    if not torch.allclose(direction, usual, atol=1e-4):
-        return "unless `norm_first` is given, your output is not the one with `norm_first=False`"
-    return "your output does not point where the norm of x + sublayer(x) does"
+    if not right:
+        return "your output does not point where the norm of x + sublayer(x) does"
+    if not in_training:
+        return "in training your output is not normalised"
+    return CUT_OFF if usual else "unless `norm_first` is given, your output is not the one with `norm_first=False`"
+
+
+def _pre(a: Answers) -> tuple:
+    update = a["pre"] - a.hidden["x"]
+    direction = _direction(update)
+    in_training = bool(_spread(a["pre training"]).min() > 2)  # as x came, it is about 5
+    # a layer norm of the learner's own may divide by something else, but what is fed has to come from it
+    sizes = _agreement(update.norm(dim=-1), a.hidden["update"].norm(dim=-1)) > 0.9
+    if not sizes:
+        with suppress(CannotJudge):
+            sizes = _agreement(update, a["own update of pre"]) > 0.99
+    right = sizes and _points_right(a, "pre", direction)
+    return direction, right, in_training, _gradient_is_right(a, "pre")
 
 
 def _pre_in_words(got: tuple) -> str:
-    if not got[1]:
-        return "the gradient that reaches x is not the slope of your own values: something is cut off from autograd"
-    return "what your output adds to x is not what the sub-layer makes of the norm of x"
+    _, right, in_training, _ = got
+    if not right:
+        return "what your output adds to x is not what the sub-layer makes of the norm of x"
+    return CUT_OFF if in_training else "in training your output is not x, as it came, and something added"
 
 
 def _refused(a: Answers) -> tuple:
@@ -1138,12 +1225,9 @@ def _refused(a: Answers) -> tuple:
 def _refused_in_words(got: tuple) -> str:
     if got[0] or got[1]:
         return f"your code raises {got[0] or got[1]} for a sub-layer that keeps the shape"
-    shapes = "(batch, seq, 1)", "(batch, 1, d_model)"
-    for shape, errors in zip(shapes, (got[2:4], got[4:6]), strict=True):
-        if set(errors) != {"ValueError"}:
-            found = " and ".join(sorted({each or "no error" for each in errors}))
-            return f"for a sub-layer that gives the shape {shape}, your code raises {found}"
-    raise AssertionError("no error is amiss")
+    cases = [(shape, order) for shape in ("(batch, seq, 1)", "(batch, 1, d_model)") for order in KINDS.values()]
+    (shape, order), error = next(each for each in zip(cases, got[2:], strict=True) if each[1] != "ValueError")
+    return f"with `norm_first={order}`, a sub-layer that gives the shape {shape} raises {error or 'no error'}"
 
 
 class _AddNorm(nn.Module):
@@ -1179,7 +1263,7 @@ ADD_NORM = Exercise(
     name="add_norm.add_norm",
     title="Add & Norm, post and pre",
     challenge=_add_norm_challenge,
-    reference={"AddNorm": AddNorm},
+    reference={"AddNorm": AddNorm, "LayerNorm": LayerNorm},
     claims=(
         Claim(
             "post",
@@ -1192,7 +1276,7 @@ ADD_NORM = Exercise(
             "pre",
             1,
             "with `norm_first=True` it is x, as it came, + sublayer(the norm of x)",
-            lambda a: (_direction(a["pre"] - a.hidden["x"]), _slope_is_own(a, "pre")),
+            _pre,
             reason=_pre_in_words,
         ),
         _dropout_claim("post", "post-norm"),
@@ -1247,6 +1331,12 @@ ADD_NORM = Exercise(
             "there is no residual in your pre-norm: x is not added",
             "“What goes wrong” in chapter 4",
             _add_norm(pre=lambda x, f, norm, drop: drop(f(norm(x)))),
+        ),
+        Misconception(
+            "pre_not_normalised",
+            "your pre-norm hands x to the sub-layer as it came, not normalised",
+            POST_PRE,
+            _add_norm(pre=lambda x, f, norm, drop: x + drop(f(x))),
         ),
         Misconception(
             "pre_output_normalised",
@@ -1331,25 +1421,28 @@ def _depth_challenge(seed: int) -> Plan:
         prediction = plan.call("predict", slope, 2 * pick(draw, few, 2 * few) + 1)
         for index, kind in enumerate(("with", "without")):
             plan.item(prediction, index, label=f"{label} {kind}")
-    for label, num_layers in (("few", pick(draw, 3, 5)), ("all", 24)):
+    # the few are strong, so that with residuals and without the sizes do not differ by much
+    for label, num_layers, strength in (("few", pick(draw, 3, 4), 1.5), ("all", 24, 1.0)):
         d_model, seq = pick(draw, 5, 9), pick(draw, 2, 4)
+        scale = strength / math.sqrt(d_model)
         layers = [
-            plan.linear(f"{label} layer {i}", torch.randn(d_model, d_model, generator=draw) / math.sqrt(d_model))
+            plan.linear(f"{label} layer {i}", scale * torch.randn(d_model, d_model, generator=draw))
             for i in range(num_layers)
         ]
-        if label == "few":  # between them layers that are not linear, and not modules: the larger of x and a level
-            bends = [plan.tensor(f"level {i}", torch.randn(d_model, generator=draw)) for i in range(num_layers)]
-            layers = [
-                part
-                for layer, level in zip(layers, bends, strict=True)
-                for part in (layer, plan.attribute(level, "maximum"))
-            ]
+        if label == "few":  # and one that is neither linear nor a module: the larger of x and a level
+            level = plan.tensor("level", torch.randn(d_model, generator=draw))
+            layers.insert(2, plan.attribute(level, "maximum"))
         x = plan.tensor(f"{label}_x", torch.randn(2, seq, d_model, generator=draw))
         upstream = plan.tensor(f"{label}_upstream", torch.randn(2, seq, d_model, generator=draw))
         measured = plan.call("first_gradients", layers, x, upstream)
         for index, kind in enumerate(("with", "without")):
             plan.item(measured, index, label=f"{label} {kind}")
     return plan
+
+
+def _either_in_words(says: str, got: tuple) -> str:
+    """The learner's own numbers, of which one at least is not right."""
+    return f"{says.format(*got)}; not all of that is right"
 
 
 def _predicts(**wrong):
@@ -1405,12 +1498,16 @@ GRADIENT_DEPTH = Exercise(
             1,
             "`predict` is right for slopes above 0",
             lambda a: (a["small with"], a["small without"]),
+            reason=lambda got: _either_in_words("you predict {:.4g} with residuals and {:.4g} without", got),
         ),
         Claim(
             "predicted_negative",
             1,
             "`predict` is right for slopes below 0",
             lambda a: (a["minus with"], a["minus without"], a["below with"], a["below without"]),
+            reason=lambda got: _either_in_words(
+                "between −1 and 0 you predict {:.4g} with residuals and {:.4g} without, below −1 {:.4g} and {:.4g}", got
+            ),
         ),
         Claim(
             "without",
@@ -1418,6 +1515,7 @@ GRADIENT_DEPTH = Exercise(
             "`first_gradients` measures the stack without residuals",
             lambda a: (a["few without"], a["all without"]),
             tolerance=1e-3,
+            reason=lambda got: _either_in_words("you measure {:.4g} for a few layers and {:.4g} for 24", got),
         ),
         Claim(
             "with",
@@ -1425,6 +1523,7 @@ GRADIENT_DEPTH = Exercise(
             "`first_gradients` measures the stack with residuals",
             lambda a: (a["few with"], a["all with"]),
             tolerance=1e-3,
+            reason=lambda got: _either_in_words("you measure {:.4g} for a few layers and {:.4g} for 24", got),
         ),
     ),
     misconceptions=(
@@ -1492,6 +1591,18 @@ GRADIENT_DEPTH = Exercise(
             "no gradient goes through your residual: it is cut off from autograd",
             IDENTITY_PATH,
             _measures(step=lambda start, x, layer: x.detach() + layer(x)),
+        ),
+        Misconception(
+            "never_residual",
+            "neither of your two stacks has residuals: in the first each layer adds its input to what it gives",
+            "“The residual” in chapter 4",
+            _measures(step=lambda start, x, layer: layer(x)),
+        ),
+        Misconception(
+            "always_residual",
+            "both your stacks have residuals: the second is the layers alone",
+            "“The residual” in chapter 4",
+            {"first_gradients": lambda layers, x, upstream: 2 * _measured(layers, x, upstream)[:1]},
         ),
         Misconception(
             "accumulated",

@@ -6,7 +6,9 @@ from torch import nn
 
 from encoder_grader.accuracy.answers.add_norm import AFFECTED, COUNTS, RIGHT
 from encoder_grader.checking import LOCAL_SEED, verdict_on
+from encoder_grader.collect import collect
 from encoder_grader.exercise import exercises, find
+from encoder_grader.judge import Judge
 from tests.encoder_grader.costs import assert_costs_what_is_wrong_and_is_named, assert_every_cost_is_stated
 
 
@@ -87,6 +89,7 @@ COST = {
         "post_from_normalised": {"post"},
         "residual_normalised": {"pre", "pre_dropout"},
         "pre_without_residual": {"pre", "pre_dropout"},
+        "pre_not_normalised": {"pre"},
         "pre_output_normalised": {"pre", "pre_dropout"},  # see output_normalised
         "pre_and_post": {"pre"},
         "no_dropout": {"post_dropout", "pre_dropout"},
@@ -106,6 +109,8 @@ COST = {
         "once_around_all": {"with"},
         "from_the_start": {"with"},
         "residual_cut_off": {"with"},
+        "never_residual": {"with"},
+        "always_residual": {"without"},
         "accumulated": {"without"},
         "upstream_ignored": {"with", "without"},
         "sum_of_sizes": {"with", "without"},
@@ -180,10 +185,12 @@ def test_nothing_defined_earns_nothing_and_says_what_is_missing(exercise):
 @pytest.mark.parametrize("exercise", [e.name for e in exercises("add_norm")])
 def test_verdict_never_shows_the_expected_numbers(exercise):
     entry = find(exercise)
+    plan = entry.challenge(LOCAL_SEED)
+    judge = Judge(entry, plan)
     for misconception in entry.misconceptions:
         if misconception.name == "counts_swapped":
             continue  # what it shows are the learner's own two numbers
-        text = str(verdict_on(exercise, entry.reference | misconception.answer))
+        text = str(judge.verdict(collect(plan, entry.reference | misconception.answer)))
         assert not any(secret in text for secret in ("1600", "16777216", "276"))
 
 
@@ -206,16 +213,13 @@ def test_what_calls_the_function_to_be_written_earns_nothing_and_is_told(exercis
     assert "which this exercise asks you to write yourself" in str(outcome)
 
 
-def test_a_wrong_layer_norm_costs_nothing_in_the_exercises_that_build_on_it():
-    """A learner who divides by one less in exercise 1 has the module and Add & Norm right."""
-
-    def unbiased(x, gamma, beta, eps=1e-5):
-        return gamma * (x - x.mean(-1, True)) / torch.sqrt(x.var(-1, keepdim=True) + eps) + beta
-
+@pytest.mark.parametrize("mistake", ["unbiased", "std_plus_eps", "eps_outside", "detached"])
+def test_a_wrong_layer_norm_costs_nothing_in_the_exercises_that_build_on_it(mistake):
+    """A learner who, say, divides by one less in exercise 1 has the module and Add & Norm right."""
+    wrong = next(each.answer for each in find("add_norm.layer_norm").misconceptions if each.name == mistake)
     module = RIGHT["layer_norm_module"]["calls the function"]
-    assert verdict("layer_norm_module", module, layer_norm=unbiased).points == 5
-    both = module + RIGHT["add_norm"]["your own LayerNorm"]
-    assert verdict("add_norm", both, layer_norm=unbiased).points == 5
+    assert verdict("layer_norm_module", module, **wrong).points == 5
+    assert verdict("add_norm", module + RIGHT["add_norm"]["your own LayerNorm"], **wrong).points == 5
 
 
 def test_a_module_that_is_right_counts_beside_a_layer_norm_that_is_not():

@@ -1332,6 +1332,14 @@ LAYER_NORM_MODULE_WRONG = {
         return self.gamma * (x - mean) / (torch.sqrt(variance) + self.eps) + self.beta
 """,
     ),
+    "eps as a lower bound": (
+        "eps",
+        MODULE
+        + """
+        variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+        return self.gamma * (x - mean) / variance.clamp(min=self.eps).sqrt() + self.beta
+""",
+    ),
     "over positions and entries": (
         "affine alone",
         MODULE
@@ -1534,7 +1542,7 @@ def batch_norm(x, mask, eps=1e-5):
         "standardised padding_out padding_zero",
         COUNTS + AFFECTED + BATCH_NORM.replace("    out =", "    mask = ~mask\n    out ="),
     ),
-    "words that happen to be zero on average set to NaN": (
+    "NaN left at the padding": (
         "padding_out padding_zero",
         COUNTS
         + AFFECTED
@@ -1628,11 +1636,11 @@ ADD_NORM_WRONG = {
     "no dropout unless told otherwise": ("post_dropout", BLOCK.replace("dropout=0.1", "dropout=0.0")),
     "half dropped unless told otherwise": ("post_dropout", BLOCK.replace("dropout=0.1", "dropout=0.5")),
     "the argument dropout thrown away": (
-        "post post_dropout pre pre_dropout",
+        "post_dropout pre_dropout",
         BLOCK.replace("nn.Dropout(dropout)", "nn.Dropout(0.1)"),
     ),
     "the probability of keeping for that of dropping": (
-        "post post_dropout pre pre_dropout",
+        "post_dropout pre_dropout",
         BLOCK.replace("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),
     ),
     "dropped without the rest made larger": (
@@ -1702,6 +1710,18 @@ ADD_NORM_WRONG = {
         BLOCK.replace("return self.add(x, sub", "self.add(x, sub", 1).replace(
             "        return self.norm(self", "        else:\n            return self.norm(self"
         ),
+    ),
+    "pre-norm in training, whatever is asked for": (
+        "post",
+        BLOCK.replace("if self.norm_first:", "if self.norm_first or self.training:"),
+    ),
+    "post-norm in training, whatever is asked for": (
+        "pre",
+        BLOCK.replace("if self.norm_first:", "if self.norm_first and not self.training:"),
+    ),
+    "pre-norm centres only": (
+        "pre",
+        BLOCK.replace("sublayer(self.norm(x))", "sublayer(x - x.mean(-1, keepdim=True))"),
     ),
     "only the last axis compared": (
         "shape_checked",
