@@ -25,9 +25,8 @@ class SaveGrades(SaveAutoGrades):
         self.gradebook = Gradebook(told["db_url"])
         with self.gradebook:
             row = self.gradebook.find_submission_notebook(self.notebook_id, self.assignment_id, self.student_id)
-            what = (
-                f"{report_of(root, self.student_id, self.assignment_id)['sha256']} {row.id}"  # another gradebook: anew
-            )
+            sha256 = report_of(root, self.student_id, self.assignment_id)["sha256"]
+            what = f"{sha256} {row.id}"  # with the row, so that another gradebook starts anew
             self._same = ledger.graded(*names) == what
             nb, resources = NbGraderPreprocessor.preprocess(self, nb, resources)
             self.gradebook.db.commit()

@@ -169,6 +169,8 @@ def test_a_manual_grade_and_what_still_needs_a_look_outlive_a_regrade_but_not_a_
         gradebook.remove_submission(NAME, "ada")
     regrade()
     assert needs_a_look(course) == (None, True)
+    with open_gradebook(course) as gradebook:  # its rows are new, and what is graded by machine waits for nobody
+        assert not gradebook.find_grade("check_add", "counting", NAME, "ada").needs_manual_grade
 
 
 def test_all_scores_of_a_notebook_are_saved_or_none(course, released, quick, monkeypatch):
