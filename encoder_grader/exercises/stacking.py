@@ -511,13 +511,21 @@ def _encoder_challenge(seed: int) -> Plan:
 
 
 def _times_one_layer(a: Answers) -> tuple:
-    """How many layers' worth of weights the encoder knows, how many get a gradient, and how many should."""
+    """How many layers' worth of weights the encoder knows, how many get a gradient, and how many should.
+
+    And whether layers that are called one after another, as another claim asks, are cut off from it all the same.
+    """
     whole, one = a["weights of all"].values(), a["weights of one"].values()
-    return len(whole) / len(one), sum(whole) / sum(one), a.hidden["num_layers"]
+    return (
+        len(whole) / len(one),
+        sum(whole) / sum(one),
+        a.hidden["num_layers"],
+        not all(whole) and _as_by_hand(a, "post"),
+    )
 
 
 def _times_in_words(got: tuple) -> str:
-    known, reached, number = got
+    known, reached, number, _ = got
     if known != number:
         return f"the encoder knows {known:g} layers' worth of weights, where num_layers={number}"
     return f"{reached:g} layers' worth of weights get a gradient, where num_layers={number}"
@@ -1113,9 +1121,14 @@ def _varies(a: Answers) -> Tensor:
     return (a["embedded"] - a["other embedded"]).abs().amax((0, 2)) > 1e-4
 
 
+def _drawn_anew(a: Answers) -> bool:
+    """Whether the same images give something else in every call."""
+    return not close(a["embedded in training"], a["embedded"])
+
+
 def _in_front(a: Answers) -> tuple:
     varies = _varies(a)
-    return not varies[0], bool(varies[1:].any()), bool(varies[-1])
+    return not varies[0], bool(varies[1:].any()), bool(varies[-1]), bool(varies[0]) and _drawn_anew(a)
 
 
 def _patch_rows(a: Answers) -> Tensor:
@@ -1123,7 +1136,7 @@ def _patch_rows(a: Answers) -> Tensor:
     rows, patches = int(_varies(a).sum()), a["embedded"].shape[1] - 1
     if rows != patches:
         message = f"{rows} rows of `embed` depend on the image, where there are {patches} patches"
-        raise CannotJudge(message, ("rows", rows - patches))
+        raise CannotJudge(message, ("rows", rows - patches, _drawn_anew(a)))
     return (a["embedded"] - a["other embedded"])[:, _varies(a)]
 
 
@@ -1153,8 +1166,7 @@ def _placed(a: Answers) -> tuple:
         if a["numbers of positions"] == 0:
             raise CannotJudge("nothing in `positions` learns", ("fixed positions",)) from None
         raise
-    quiet = close(a["embedded in training"], a["embedded"])
-    return a["second table"] - a["first table"], any(a["table learns"].values()), quiet
+    return a["second table"] - a["first table"], any(a["table learns"].values()), not _drawn_anew(a)
 
 
 def _placed_in_words(got: tuple) -> str:
