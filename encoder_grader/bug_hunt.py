@@ -21,6 +21,20 @@ class Bug:
     candidate: Callable
 
 
+def _unnamed(candidate: Callable) -> Callable:
+    """The candidate under a name that says nothing, also in the message of a call with the wrong arguments."""
+    own = getattr(candidate, "__qualname__", "")
+
+    def candidate_(*args, **kwargs):
+        try:
+            return candidate(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(str(error).replace(own, "candidate") if own else str(error)) from None
+
+    candidate_.__name__ = candidate_.__qualname__ = "candidate"
+    return candidate_
+
+
 def bug_hunt(
     name: str,
     title: str,
@@ -51,7 +65,7 @@ def bug_hunt(
         for number, index in enumerate(order):
             kind, candidate = list(candidates.items())[index]
             label = f"candidate {number}"
-            plan.call(function, plan.give(label, candidate), label=label)
+            plan.call(function, plan.give(label, _unnamed(candidate)), label=label)
             plan.hidden[kind] = label
         return plan
 

@@ -16,7 +16,6 @@ from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.plan import Plan
 from encoder_grader.verdict import Result, Verdict
 
-
 TOO_COARSE = "your numbers are too coarse to be told from wrong ones: keep the dtype of the input"
 
 
@@ -67,7 +66,10 @@ class Answers:
         record = self._record(label)
         if record["status"] not in ("ok", "raised"):
             raise self._unusable(record)
-        return record["status"] == "ok" and record["value"].get("value") is not False
+        if record["status"] != "ok":
+            return False
+        said = self._plain(record["value"]) if record["value"]["kind"] == "tensor" else record["value"]
+        return said.get("value") is not False
 
     def error(self, label: str) -> str:
         """The error that the step `label` raised, as a sentence; empty where it went through."""
@@ -249,7 +251,7 @@ class Judge:
         reason = difference(got, want, tolerance)
         if reason is None and tolerance > claim.tolerance and self._hides_a_mistake(claim, want, tolerance):
             return TOO_COARSE
-        return claim.reason(got) if reason is not None and claim.reason is not None else reason
+        return _in_words(claim, got) or reason if reason is not None else None
 
     def _hides_a_mistake(self, claim: Claim, want: Any, tolerance: float) -> bool:
         """Whether a misconception that fails the claim would pass it in a type that rounds as much as this."""
@@ -338,12 +340,22 @@ def _error_sentence(record: dict) -> str:
     return f"{record['says']} raised {record['type']}{message}{place}{advice}"
 
 
+def _in_words(claim: Claim, got: Any) -> str | None:
+    """What the claim itself says of a wrong quantity; None where it says nothing."""
+    if claim.reason is None:
+        return None
+    try:
+        return claim.reason(got)
+    except Exception:  # of an answer that no honest run gives
+        return None
+
+
 def _picture(claim: Claim, answers: Answers, reference: Answers) -> tuple[Tensor, Tensor] | None:
     if claim.picture is None:
         return None
     try:
         return claim.picture(answers), claim.picture(reference)
-    except CannotJudge:
+    except Exception:  # there is nothing to be seen, or no honest run gives it
         return None
 
 
