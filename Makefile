@@ -8,6 +8,8 @@ TORCH_INDEX ?=
 CLASS ?= _build/sample_class
 # make grade SANDBOX=no runs the students' code without a cage, with your rights.
 SANDBOX ?= yes
+# How many pairs, mistakes and mutants of each exercise make accuracy sends through nbgrader; 0 is all of them.
+PART ?= 0
 # Where make serve listens.
 PORT ?= 8000
 # More words for JupyterLab or pytest: make lab ARGS=--no-browser
@@ -50,7 +52,7 @@ check-sandbox: $(SET_UP) ## say what the sandbox for students' code enforces on 
 	@$(COURSE) check-sandbox
 
 accuracy: $(SET_UP) ## judge and grade every answer whose worth is known, for the page on the grader
-	@$(COURSE) accuracy
+	@$(COURSE) accuracy $(PART)
 
 faults: $(SET_UP) ## grade submissions in which everything goes wrong, here and with nbgrader as it comes
 	@$(COURSE) faults

@@ -245,13 +245,13 @@ def check_sandbox():
         sys.exit(1)
 
 
-def accuracy():
+def accuracy(part="0"):
     """Judge and grade every answer whose worth is known, and write the figures of the page on it."""
     from encoder_grader.accuracy import results
 
     release()
     with stderr_into("accuracy.log"):
-        figures = results.measure(BUILD / "accuracy", workers=os.cpu_count() or 1)
+        figures = results.measure(BUILD / "accuracy", workers=os.cpu_count() or 1, part=int(part))
     results.write(figures)
     wrong = [
         answer for exercise in figures["exercises"].values() for answer in exercise["missed"] + exercise["refused"]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 
+MOST_OF_A_CELL, MOST_OF_ALL = 50_000, 200_000  # characters that are read; no honest notebook has as many
 OWN = {"encoder_lib", "encoder_grader"}  # building on earlier chapters is what the exercises ask for
 
 # what a class calls, where its name does not tell
@@ -50,11 +51,16 @@ class _Source:
     def __init__(self):
         self.imported: dict[str, str] = {}  # name → what it stands for: F → torch.nn.functional
         self.defined: dict[str, list[ast.AST]] = {}
+        self.known: dict[int, tuple[set[str], set[str]]] = {}  # definition → the names and the functions in it
+        self.size = 0
 
     def read(self, cell: str) -> None:
+        self.size += len(cell)
+        if len(cell) > MOST_OF_A_CELL or self.size > MOST_OF_ALL:
+            return
         try:
             tree = ast.parse(_plain_python(cell))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        except Exception:  # whatever a cell holds, it is only not read
             return
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
@@ -80,11 +86,18 @@ class _Source:
                 continue
             seen.add(name)
             for definition in self.defined.get(name, []):
-                for node in ast.walk(definition):
-                    if isinstance(node, ast.Name):
-                        waiting.append(node.id)
-                    found |= self._named(node)
+                names, functions = self._facts(definition)
+                waiting += names - seen
+                found |= functions
         return found
+
+    def _facts(self, definition: ast.AST) -> tuple[set[str], set[str]]:
+        """The names and the functions in a definition; each is walked once, however many names it has."""
+        if id(definition) not in self.known:
+            nodes = list(ast.walk(definition))
+            names = {node.id for node in nodes if isinstance(node, ast.Name)}
+            self.known[id(definition)] = names, {name for node in nodes for name in self._named(node)}
+        return self.known[id(definition)]
 
     def _named(self, node: ast.AST) -> set[str]:
         """The functions that one node of the source names."""
@@ -120,7 +133,11 @@ def _functions(name: str) -> set[str]:
 
 
 def _plain_python(cell: str) -> str:
-    """A cell without IPython's magics."""
+    """A cell without IPython's magics, which take long to be taken out where there are many."""
+    if not any(mark in cell for mark in "%!?"):
+        return cell
+    if cell.count("%") + cell.count("!") + cell.count("?") > 200:
+        raise ValueError("too many marks of IPython")
     from IPython.core.inputtransformer2 import TransformerManager  # only a grader needs it
 
     return TransformerManager().transform_cell(cell)

@@ -37,6 +37,11 @@ class Grade:
     maximum: float
     named: bool
 
+    @property
+    def full(self) -> bool:
+        """Whether it earned every point."""
+        return self.points == self.maximum
+
 
 def graded(cases: list[Case], folder: Path) -> Iterator[tuple[Case, Grade]]:
     """Grade answers to the exercises of one chapter in a class of its own, one answer to each exercise a submission.

@@ -94,7 +94,13 @@ def test_a_module_counts_as_the_function_it_calls(word, function):
 
 
 def test_a_cell_that_does_not_parse_is_passed_over():
-    cells = ["def answer(x: return", "\0", IMPORTS, "def answer(x): return F.softmax(x, -1)", "(" * 5000]
+    many = "=".join(f"a{i}" for i in range(2000))
+    bombs = [
+        f"{many}=[{many.replace('=', ',')}]\nanswer = a0",
+        "\n".join(f"b{i} = %pwd" for i in range(600)),
+        "x" * 10**6,
+    ]
+    cells = ["def answer(x: return", "\0", *bombs, IMPORTS, "def answer(x): return F.softmax(x, -1)", "(" * 5000]
     assert built_ins_called(cells, ["answer"], SOFTMAX) == {"answer": {"softmax"}}
 
 
