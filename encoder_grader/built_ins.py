@@ -55,9 +55,9 @@ class _Source:
         self.size = 0
 
     def read(self, cell: str) -> None:
-        self.size += len(cell)
-        if len(cell) > MOST_OF_A_CELL or self.size > MOST_OF_ALL:
+        if len(cell) > MOST_OF_A_CELL or self.size + len(cell) > MOST_OF_ALL:
             return
+        self.size += len(cell)
         try:
             tree = ast.parse(_plain_python(cell))
         except Exception:  # whatever a cell holds, it is only not read
