@@ -5,6 +5,7 @@ nbgrader's pages keep the HTML that a notebook's text contains, scripts included
 keeps its look.
 """
 
+import html
 import re
 
 from bleach import clean
@@ -23,8 +24,13 @@ COLOURS = re.compile(r"highlight|hl-\w+|[a-z][a-z0-9]{0,2}")  # the classes of c
 NOT_MATHEMATICS = re.compile(r"\\(href|url|require|class|cssId|style|data|html\w*|includegraphics)(?![A-Za-z])")
 
 
+LONGEST = 10_000  # characters; beyond, some texts take hours to render
+
+
 def markdown2html(source: str) -> str:
-    """A cell's or a comment's Markdown as HTML."""
+    """A cell's or a comment's Markdown as HTML; a very long one as plain text."""
+    if len(source) > LONGEST:
+        return f"<pre>{html.escape(source)}</pre>"
     renderer = IPythonRenderer(escape=False, attachments={}, exclude_anchor_links=True)
     rendered = MarkdownWithMath(renderer=renderer).render(source)
     page = BeautifulSoup(clean(rendered, TAGS, _allowed, ["http", "https", "mailto", "data"]), "html.parser")

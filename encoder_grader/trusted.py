@@ -27,9 +27,11 @@ from encoder_grader.wire import Malformed, Message, pack, receive, send, unpack
 STEP_SECONDS = 10  # for one call of the learner's code
 MAX_CALLS = 5_000  # of candidates, in one check
 KEPT_CALLS = 200  # whose gradients can still be asked for
-LARGEST = 2**18  # numbers in one tensor handed to a candidate,
-LONGEST = 512  # and entries along one of its axes: attention makes a square of it
-STATUSES = ("ok", "raised", "blocked", "missing", "uncallable", "parameters", "gradient", "shape")
+LARGEST = 2**18  # numbers handed to a candidate in one call,
+LONGEST = 512  # entries along the last axis of a tensor, or along both of a matrix,
+OTHERS = 64  # and along any other axis: attention makes a square of them, and broadcasting more
+PLAIN = 1_000  # the length of a text or a list, and the number of all parts; 10 times as much is a whole number
+STATUSES = ("ok", "raised", "blocked", "missing", "uncallable", "parameters", "gradient", "shape", "module")
 
 
 def seed_of(secret: bytes, *parts: str) -> int:
@@ -101,36 +103,52 @@ class Candidates:
         self.kept: dict[int, tuple[dict[str, Tensor], dict[str, Tensor]]] = {}  # number → inputs, outputs
 
     def reply(self, message: Message) -> Message:
-        """The answer to one message of the cage."""
+        """The answer to one message of the cage.
+
+        Raises:
+            Malformed: it is no question, or one too many.
+        """
         self.calls += 1
         if self.calls > MAX_CALLS:
             raise Malformed(f"the candidates were called more than {MAX_CALLS} times")
+        answer = self._question(message)
         random = message.tensors.pop("random", None)
         with clean_state(), torch.enable_grad():
-            if (
-                isinstance(random, Tensor)
-                and random.dtype == torch.uint8
-                and random.numel() == len(torch.get_rng_state())
-            ):
-                torch.set_rng_state(random)
+            if isinstance(random, Tensor):
+                try:
+                    torch.set_rng_state(random)
+                except (RuntimeError, TypeError):
+                    raise Malformed("a random state that is none") from None
             try:
-                answer = {"call": self._call, "gradient": self._gradient}[message.kind](message)
-            except (Malformed, KeyError):
-                raise Malformed("a question that cannot be answered") from None
-            except Exception as error:
-                words = {"type": type(error).__name__, "message": str(error)[:MAX_TEXT]}
-                answer = Message("error", words)
-            answer.tensors = answer.tensors | {"random": torch.get_rng_state()}
-            return answer
+                reply = answer(message)
+            except Malformed:
+                raise
+            except Exception as error:  # the candidate's own: the learner's code sees it
+                reply = Message("error", {"type": type(error).__name__, "message": str(error)[:MAX_TEXT]})
+            reply.tensors = reply.tensors | {"random": torch.get_rng_state()}
+            return reply
+
+    def _question(self, message: Message):
+        """How to answer a message.
+
+        Raises:
+            Malformed: it asks for what is not there.
+        """
+        content = message.content if isinstance(message.content, dict) else {}
+        if message.kind == "call" and isinstance(name := content.get("name"), str) and name in self.given:
+            return self._call
+        if message.kind == "gradient" and (kept := self._kept(content.get("number"))) is not None:
+            named = message.tensors.keys() - {"random"} <= kept[1].keys()
+            if named and isinstance(content.get("inputs"), list):
+                return self._gradient
+        raise Malformed("a question that cannot be answered")
+
+    def _kept(self, number: Any) -> tuple[dict[str, Tensor], dict[str, Tensor]] | None:
+        return self.kept.get(number) if isinstance(number, int) else None
 
     def _call(self, message: Message) -> Message:
-        for tensor in message.tensors.values():
-            if tensor.numel() > LARGEST or any(size > LONGEST for size in tensor.shape):
-                raise ValueError(
-                    f"a candidate takes tensors of at most {LARGEST} numbers and {LONGEST} entries along an axis, "
-                    f"not {tuple(tensor.shape)}"
-                )
-        args, kwargs = unpack(message.content["args"], message.tensors)
+        _bound(message)
+        args, kwargs = unpack(message.content.get("args"), message.tensors)
         inputs = {name: tensor for name, tensor in message.tensors.items() if tensor.requires_grad}
         result = self.given[message.content["name"]](*args, **kwargs)
         outputs: dict[str, Tensor] = {}
@@ -144,12 +162,38 @@ class Candidates:
     def _gradient(self, message: Message) -> Message:
         inputs, outputs = self.kept[message.content["number"]]
         pairs = [(outputs[name], grad) for name, grad in message.tensors.items() if outputs[name].requires_grad]
-        names = [name for name in message.content["inputs"] if name in inputs]
+        names = [name for name in message.content["inputs"] if isinstance(name, str) and name in inputs]
         if not pairs or not names:
             return Message("gradients")
         tensors, upstream = zip(*pairs, strict=True)
         found = torch.autograd.grad(tensors, [inputs[n] for n in names], upstream, retain_graph=True, allow_unused=True)
         return Message("gradients", None, {n: g for n, g in zip(names, found, strict=True) if g is not None})
+
+
+def _bound(message: Message) -> None:
+    """Raise unless a candidate can be called with this and take little: the grader computes it, without a cage.
+
+    Raises:
+        ValueError: a tensor or a value is too large; the learner's code sees the sentence.
+    """
+    for tensor in message.tensors.values():
+        sizes = tuple(tensor.shape)
+        longest = (LONGEST,) * len(sizes) if len(sizes) <= 2 else (OTHERS,) * (len(sizes) - 1) + (LONGEST,)
+        if len(sizes) > 4 or any(size > most for size, most in zip(sizes, longest, strict=True)):
+            raise ValueError(
+                f"a candidate takes tensors of at most four axes, {LONGEST} entries along the last and {OTHERS} along "
+                f"any other, not {sizes}"
+            )
+    if sum(tensor.numel() for tensor in message.tensors.values()) > LARGEST:
+        raise ValueError(f"a candidate takes at most {LARGEST} numbers in one call")
+    waiting, parts = [message.content.get("args")], 0
+    while waiting:
+        value, parts = waiting.pop(), parts + 1
+        if parts > 10 * PLAIN or (isinstance(value, str | list | dict) and len(value) > PLAIN):
+            raise ValueError("a candidate takes short texts, lists and dicts only")
+        if isinstance(value, int) and abs(value) > 10 * PLAIN:
+            raise ValueError(f"a candidate takes whole numbers up to {10 * PLAIN} only")
+        waiting += value if isinstance(value, list) else value.values() if isinstance(value, dict) else []
 
 
 def _without_learning(code: Any) -> Any:
@@ -184,6 +228,7 @@ class _Reader:
     def __init__(self, plan: Plan, tensors: dict[str, Tensor]):
         self.plan, self.tensors = plan, tensors
         self.used: dict[str, Tensor] = {}
+        self.statuses: list[str] = []
         self.parts = 0
 
     def record(self, number: int, said: Any) -> dict:
@@ -196,21 +241,26 @@ class _Reader:
             record["value"] = self.value(said.get("value"))
         elif record["status"] == "blocked":
             record["by"] = self.earlier(said.get("by"), number)
+            if self.statuses[record["by"]] in ("ok", "blocked"):
+                raise Malformed(f"a record of step {number} that cannot be read")
         elif record["status"] == "raised":
             kinds = said.get("kinds", [])
             if not isinstance(kinds, list) or len(kinds) > MAX_ITEMS:
                 raise Malformed("an error of too many kinds")
-            record |= {"type": _text(said.get("type")), "kinds": [_text(kind) for kind in kinds]}
+            record |= {"type": _text(said.get("type")) or "an error", "kinds": [_text(kind) for kind in kinds]}
             record |= {"error": _text(said.get("error")), "line": _line(said.get("line"))}
         elif record["status"] != "ok":
             record["error"] = _text(said.get("error"))
         if "unloaded" in said:
-            record["unloaded"] = self.earlier(said["unloaded"], number + 1)
+            record["unloaded"] = self.earlier(said["unloaded"], number)
+            if self.plan.steps[record["unloaded"]]["do"] != "load" or self.statuses[record["unloaded"]] == "ok":
+                raise Malformed(f"a record of step {number} that cannot be read")
         for fact, known in (("changed", self.plan.tensors), ("called", self.plan.watch)):
             names = said.get(fact, [])
             if not isinstance(names, list) or len(names) > MAX_ITEMS:
                 raise Malformed(f"a record of step {number} that cannot be read")
             record[fact] = [name for name in names if isinstance(name, str) and name in known]
+        self.statuses.append(record["status"])
         return record
 
     def earlier(self, index: Any, number: int) -> int:

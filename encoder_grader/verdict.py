@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+LONGEST = 2_000  # characters of one reason or note
+MOST_NOTES = 10
 PICTURE_WIDTH = 150  # pixels, of each of the two pictures
 
 
@@ -28,6 +30,10 @@ class Result:
     misconception: str | None = None
     picture: tuple[Tensor, Tensor] | None = None
 
+    def __post_init__(self):
+        if self.reason is not None and len(self.reason) > LONGEST:
+            object.__setattr__(self, "reason", self.reason[:LONGEST] + " …")
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -38,6 +44,11 @@ class Verdict:
     results: tuple[Result, ...]
     notes: tuple[str, ...] = ()
     printed: str = ""
+
+    def __post_init__(self):
+        notes = [note if len(note) <= LONGEST else note[:LONGEST] + " …" for note in self.notes]
+        more = [f"and {len(notes) - MOST_NOTES} more of this kind"] if len(notes) > MOST_NOTES else []
+        object.__setattr__(self, "notes", (*notes[:MOST_NOTES], *more))
 
     @property
     def points(self) -> float:
@@ -80,7 +91,8 @@ class Verdict:
         points = f"<span style='color:{colour};white-space:nowrap'>{self.points:g} of {self.maximum:g} points</span>"
         head = f"<div style='font-weight:600;margin-bottom:.2em'>{html.escape(self.title)} {points}</div>"
         label = html.escape(self.heading)
-        return f"<div class='verdict' role='group' aria-label='{label}' style='{box}'>{head}{rows}{notes}</div>"
+        kind = "verdict tex2jax_ignore mathjax_ignore"  # what a learner's code says is no mathematics
+        return f"<div class='{kind}' role='group' aria-label='{label}' style='{box}'>{head}{rows}{notes}</div>"
 
 
 NOTE = "margin-top:.4em;opacity:.8"

@@ -17,6 +17,7 @@ from torch import Tensor
 MAX_JSON = 8 * 2**20  # bytes
 MAX_TENSORS = 96 * 2**20  # bytes; a recording holds at most 10^7 numbers
 MAX_DEPTH = 12  # of nested values
+MAX_AXES = 64  # of a tensor
 LENGTHS = struct.Struct("!II")
 
 
@@ -71,6 +72,8 @@ def receive(connection: socket.socket) -> Message:
         for number, name in enumerate(head["names"]):
             tensor = plain[str(number)]
             tensors[name] = torch.view_as_complex(tensor) if number in head["complex"] else tensor
+            if tensor.dim() > MAX_AXES:
+                raise Malformed(f"a tensor of {tensor.dim()} axes")
         return Message(str(head["kind"]), head["content"], tensors)
     except (ValueError, KeyError, TypeError, RecursionError, RuntimeError, SafetensorError) as error:
         raise Malformed(f"a message that cannot be read: {type(error).__name__}") from error

@@ -274,7 +274,9 @@ def main() -> None:
     FILE.write_text(json.dumps(figures, indent=1) + "\n")
     rows = figures["faults"].items()
     wrong = [f"{name}: {row['ours']} instead of {row['right']}" for name, row in rows if row["ours"] != row["right"]]
-    print("\n".join(wrong) or "Every submission got the points that are right.")
+    if wrong:
+        sys.exit("\n".join(wrong))
+    print("Every submission got the points that are right.")
 
 
 def read() -> dict:

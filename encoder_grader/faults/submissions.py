@@ -578,10 +578,11 @@ def link_to_solution(folder, where):
     (folder / NAME).symlink_to(where.course / "solutions" / ASSIGNMENT / NAME)
 
 
-@fault("cheat", "a hard link in place of the notebook, to another submission", 0)
-def link_to_another(folder, where):
+@fault("cheat", "a hard link in place of the notebook, to a file of the instructor's", 0)
+def hard_link(folder, where):
     folder.mkdir(parents=True)
-    os.link(where.course / "submitted" / "honest_full" / ASSIGNMENT / NAME, folder / NAME)
+    write(full(), where.course / "private")
+    os.link(where.course / "private" / NAME, folder / NAME)
 
 
 @fault("cheat", "links beside the notebook, to the gradebook and the home folder")

@@ -2,23 +2,36 @@
 
 import contextlib
 import json
+import re
 import socket
 import struct
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import encoder_grader.collect as collecting
 from encoder_grader import answering
 from encoder_grader.accuracy.cases import cases
 from encoder_grader.collect import collect
 from encoder_grader.exercise import chapters, exercises, find
 from encoder_grader.judge import judge
-from encoder_grader.trusted import challenge, exchange, nothing_earned, recording_of, secret_of, seed_of
+from encoder_grader.plan import Plan
+from encoder_grader.trusted import (
+    STATUSES,
+    Candidates,
+    challenge,
+    exchange,
+    nothing_earned,
+    recording_of,
+    secret_of,
+    seed_of,
+)
 from encoder_grader.wire import Malformed, Message, pack, receive, send, unpack
 
 SEED = 5
@@ -72,8 +85,6 @@ def test_the_verdict_is_the_same_across_the_wire(name, monkeypatch, tmp_path):
 
 
 def test_a_candidate_draws_and_learns_as_if_it_were_here(monkeypatch, tmp_path):
-    from encoder_grader.plan import Plan
-
     def candidate(x, weights, training=False):
         return {"out": torch.dropout(x @ weights["w"], 0.5, training), "n": 3}
 
@@ -102,6 +113,62 @@ def test_a_candidate_draws_and_learns_as_if_it_were_here(monkeypatch, tmp_path):
     assert recording.records[-1]["value"] == {"kind": "bool", "value": True}, recording.records
     assert seen["same"] == (True, True)
     assert all(torch.equal(far, near) for far, near in zip(seen["far"], seen["near"], strict=True))
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [torch.zeros(1, 1, 65, 4)],
+        [torch.zeros(2, 2, 2, 2, 2)],
+        [torch.zeros(600)],
+        [torch.zeros(512, 512), torch.zeros(4)],
+        ["x" * 2000],
+        [10**6],
+        [[1] * 2000],
+        [[[1] * 900] * 900],
+    ],
+)
+def test_a_candidate_takes_nothing_that_would_cost_the_grader_much(args):
+    plan, asked = Plan(), []
+    plan.give("candidate 0", lambda *a, **k: asked.append(a))
+    tensors = {}
+    reply = Candidates(plan).reply(Message("call", {"name": "candidate 0", "args": pack([args, {}], tensors)}, tensors))
+    assert reply.kind == "error" and "a candidate takes" in reply.content["message"]
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message("call", {"name": "candidate 1", "args": {"list": []}}),
+        Message("call", {"name": ["candidate 0"]}),
+        Message("call", None),
+        Message("call", {"name": "candidate 0", "args": 3}),
+        Message("gradient", {"number": 1, "inputs": ["0"]}),
+        Message("gradient", {"number": [], "inputs": 3}),
+        Message("recordings"),
+        Message(
+            "call", {"name": "candidate 0", "args": {"list": []}}, {"random": torch.zeros(5056, dtype=torch.uint8)}
+        ),
+    ],
+)
+def test_a_question_that_is_none_is_refused(message):
+    plan = Plan()
+    plan.give("candidate 0", lambda: 3)
+    with pytest.raises(Malformed):
+        Candidates(plan).reply(message)
+
+
+def test_an_error_of_a_candidates_own_reaches_the_test(monkeypatch, tmp_path):
+    def hunt(candidate):
+        with pytest.raises(KeyError):
+            candidate({})
+        return True
+
+    plan = Plan()
+    plan.call("hunt", plan.give("candidate 0", lambda weights: weights["w"]), label="hunted")
+    recording = across(monkeypatch, tmp_path, plan, {"hunt": hunt})
+    assert recording.records[-1]["value"] == {"kind": "bool", "value": True}, recording.records
 
 
 def test_a_step_that_never_ends_is_stopped_and_the_others_are_judged(monkeypatch, tmp_path):
@@ -166,6 +233,8 @@ LABELLED = next(i for i, record in enumerate(RIGHT.records) if record["label"] =
         said(changed(3, unloaded=99)),
         said(changed(3, changed="x")),
         said(changed(3, status="raised", type=3)),
+        said(changed(LABELLED, status="blocked", by=0)),  # by a step that went well
+        said(changed(LABELLED, unloaded=0)),  # which loads nothing
     ],
 )
 def test_a_malformed_recording_is_refused(message):
@@ -300,3 +369,9 @@ def test_where_nothing_could_be_judged_the_reason_is_said_once():
     verdict = nothing_earned(find("attention.heads"), "your code ended the kernel")
     assert verdict.points == 0
     assert str(verdict).count("your code ended the kernel") == 1
+
+
+def test_every_way_in_which_a_step_can_fail_is_known_to_the_grader():
+    source = Path(collecting.__file__).read_text()
+    faults = set(re.findall(r'Fault\(\s*"(\w+)"', source))
+    assert faults and faults | {"ok", "raised", "blocked"} == set(STATUSES)
