@@ -223,7 +223,6 @@ def stock(folder: Path, faults: list[Fault], report=print) -> dict:
         found[fault.name] = {"points": after.get(fault.name), "failed": code != 0, "others_changed": len(others)}
         if others:  # so that the next ones are measured by themselves
             _restore(course, before)
-        nbgrader(course, canaries, "generate_feedback", ASSIGNMENT, "--student", fault.name, seconds=STOCK_SECONDS)
         found[fault.name]["secrets"] = canaries.read_by(course, fault.name)
         report(f"Faults: stock, {fault.name} … {found[fault.name]['points']}")
     canaries.close()
