@@ -4,7 +4,7 @@ RIGHT = {
     "ada_full_marks": ((6, 5, 5, 5, 4, 3, 3, 6), "37.0 / 37.0"),
     "ben_untouched_stub": ((0, 0, 0, 0, 0, 0, 0, 0), "raised NotImplementedError"),
     "cleo_half_finished": ((6, 5, 5, 5, 0, 0, 0, 0), "raised NotImplementedError"),
-    "dan_deleted_a_test": ((6, 5, 5, 5, 4, 3, 3, 6), "was missing from the submission. It was added back"),
+    "dan_deleted_a_test": ((6, 5, 5, 5, 4, 3, 3, 6), "was missing; it came back"),
     # the encoders pass the mask on; her layer alone loses it
     "eve_lost_the_mask": ((5, 5, 5, 5, 4, 3, 1, 5), "your attention does not get the mask"),
     "fay_shared_one_layer": ((6, 3, 4, 5, 4, 2, 3, 6), "you made one layer and use it again and again"),
