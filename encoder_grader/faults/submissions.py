@@ -421,8 +421,10 @@ HARMING = {
 }  # fmt: skip
 for _name, (_says, _source) in RUNTIME.items():
     coded("runtime", _name, _says, _source)
+# What lies in its own memory afterwards stops the next cell that needs some: the last exercise is not graded.
+LOSES = {"fills_disk": ALL - POINTS[HONEST]}
 for _name, (_says, _source) in HARMING.items():
-    coded("runtime", _name, _says, _source, harms=True)
+    coded("runtime", _name, _says, _source, LOSES.get(_name), harms=True)
 
 
 def answering(name: str, says: str, body: str) -> None:
@@ -508,8 +510,11 @@ LEAVING = {
     "leaves_a_module": ("leaves a module behind for the next submission", "import site, sys, os\nbad = 'import builtins; builtins.POISONED = 1'\nfor place in [*sys.path, *site.getsitepackages(), 'COURSE', '/tmp', os.path.expanduser('~'), '/course', '/exchange']:\n    for name in ('sitecustomize.py', 'usercustomize.py', 'encoder_poison.pth', 'torch_poison.py'):\n        try: open(os.path.join(place, name), 'w').write(bad)\n        except OSError: pass"),
     "leaves_profiles": ("leaves start-up files of IPython behind", "import os\nd = os.path.expanduser('~/.ipython/profile_default/startup')\nos.makedirs(d, exist_ok=True); open(d + '/00.py', 'w').write('POISONED = 1')"),
 }  # fmt: skip
+# These keep their own notebook from answering, and so lose what they had answered honestly.
+SELF_INFLICTED = dict.fromkeys(("strips_tests", "strips_source", "own_run_cell", "no_answer", "endless_answering"), 0.0)
+SELF_INFLICTED["answers_itself"] = 2.0  # two variables need no call
 for _name, (_says, _source) in TRICKS.items():
-    coded("cheat", _name, _says, _source)
+    coded("cheat", _name, _says, _source, SELF_INFLICTED.get(_name))
 for _name, (_says, _source) in LEAVING.items():
     coded("cheat", _name, _says, _source, harms=True)
 
