@@ -9,7 +9,7 @@ RIGHT = {
     "mia_forgot_the_scale": ((2, 3, 3, 3, 7, 2, 4, 0), "you left out the division by √d_k"),
     "ned_turned_the_masks_round": ((3, 7, 0, 3, 8, 2, 2, 6), "your True means ignore"),
     # 5 uses the function of 4
-    "oda_viewed_the_heads": ((3, 7, 3, 2, 5, 3, 4, 5), "your test uses one head"),
+    "oda_viewed_the_heads": ((3, 7, 3, 2, 5, 3, 4, 5), "as one that uses one head would"),
     # 5 uses the function of 2
     "pia_hid_after_the_softmax": ((3, 6, 3, 3, 6, 3, 4, 4), "dropout acts in evaluation too"),
     "quin_left_nan": ((2, 5, 3, 3, 7, 3, 2, 6), "attention runs across the heads of one token"),
