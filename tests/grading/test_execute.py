@@ -12,7 +12,7 @@ from traitlets.config import Configurable
 from encoder_grader.execute import RESTARTS, Execute, clean
 
 SPLIT = """def split_heads(x, num_heads):
-    if x.shape[-1] % num_heads: raise ValueError('no')
+    if x.shape[-1] % num_heads: raise ValueError(f'{x.shape[-1]} {num_heads}')
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 def merge_heads(x): return x.transpose(1, 2).flatten(2)"""
 COUNTS = """shape_of_scores, bytes_of_scores, num_parameters = (1, 8, 196, 196), 1229312, 1050624
