@@ -1,7 +1,5 @@
 """Submissions that misbehave while they run: what is honest before and after is graded, and the cell says why."""
 
-import re
-import shutil
 from types import SimpleNamespace
 
 import nbformat
@@ -9,7 +7,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from traitlets.config import Configurable
 
-from encoder_grader.execute import RESTARTS, Execute, clean
+from encoder_grader.execute import Execute, clean
 
 SPLIT = """def split_heads(x, num_heads):
     if x.shape[-1] % num_heads: raise ValueError(f'{x.shape[-1]} {num_heads}')
@@ -76,11 +74,7 @@ def text(cell):
             "while True:\n  try: time.sleep(9)\n  except BaseException: pass",
             "ran for more than 15 seconds and could not",
         ),
-        ("print('x' * 30_000_000)", "wrote more than 20 MB of output"),
-        ("while True: print('x' * 9999)", "wrote more than 20 MB of output"),
-        ("sys.exit(1)", "1"),
         ("input()", "input"),
-        ("def f(): return f()\nf()", "recursion"),
     ],
 )
 def test_a_fault_costs_its_own_cell_and_says_why(tmp_path, fault, says):
@@ -88,77 +82,6 @@ def test_a_fault_costs_its_own_cell_and_says_why(tmp_path, fault, says):
     assert (first, second) == ("", "")
     assert says in wrong
     assert (heads[0], counts[0]) == (3, 3), (heads, counts)
-
-
-def test_an_answer_that_kills_costs_its_own_check(tmp_path):
-    deadly = SPLIT.replace("def merge_heads(x):", "def merge_heads(x): os._exit(3);")
-    heads, counts = run(tmp_path, deadly, COUNTS, "heads", "counts")[2:]
-    assert heads[0] == 0 and "ended its kernel" in heads[1]
-    assert counts[0] == 3
-
-
-def test_an_answer_that_never_ends_loses_the_claims_it_is_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("encoder_grader.trusted.STEP_SECONDS", 1)
-    endless = SPLIT.replace("def merge_heads(x):", "def merge_heads(x):\n    while True: pass\n    ")
-    heads, counts = run(tmp_path, endless, COUNTS, "heads", "counts")[2:]
-    assert heads[0] == 2 and "it ran for more than 1 seconds" in heads[1]
-    assert counts[0] == 3
-
-
-def test_a_notebook_that_dies_again_and_again_is_given_up(tmp_path):
-    outcome = run(tmp_path, COUNTS, "counts", *["os._exit(0)"] * (RESTARTS + 1), SPLIT, "heads")
-    assert outcome[1][0] == 3
-    assert "so what follows was not run" in outcome[-2]
-    assert outcome[-1][0] == 0 and "was not run" in outcome[-1][1]
-
-
-def test_a_notebook_has_a_time_of_its_own(tmp_path):
-    outcome = run(tmp_path, COUNTS, "counts", "time.sleep(60)", SPLIT, "heads", timeout=60, total_timeout=20)
-    assert outcome[1][0] == 3
-    assert outcome[-1][0] == 0 and "20 seconds in all" in outcome[-1][1]
-
-
-def test_what_a_cell_prints_shows_and_warns_costs_nothing(tmp_path):
-    noisy = SPLIT + "\nimport warnings; warnings.warn('careful'); print('made', file=sys.stderr)"
-    shown, heads = run(tmp_path, noisy, "heads")
-    assert "careful" in shown and "made" in shown and heads[0] == 3
-
-
-@pytest.mark.parametrize(
-    "forged",
-    [
-        "check = lambda name: 3.0",
-        "import sys; sys.displayhook(3.0)",
-        "torch.equal = torch.allclose = lambda *a, **k: True",
-        "import torch.testing\ntorch.testing.assert_close = lambda *a, **k: None",
-        "class Yes(torch.Tensor):\n  def __eq__(self, other): return True\ndef split_heads(x, n): return Yes(x)",
-        "import encoder_grader.collect as c\nc.collect = lambda *a: c.Recording()",
-        "import encoder_grader.answering as a\na.answer = lambda path: 3.0",
-        "import encoder_grader.wire as w\nw.send = lambda *a: None",
-        "get_ipython().run_cell = lambda *a, **k: None",
-        "import builtins; builtins.__import__ = lambda *a, **k: 1 / 0",
-        "import sys; sys.modules['__main__'] = None",
-        "import IPython\nIPython.display.display = print = lambda *a, **k: None",
-        "open('verdict.json', 'w').write('3.0')",
-    ],
-)
-def test_nothing_in_the_notebook_makes_points(tmp_path, forged):
-    outcome = run(tmp_path, forged, "heads", COUNTS, "counts")
-    assert outcome[1][0] == 0, outcome
-
-
-def test_it_is_judged_on_the_same_numbers_again_and_on_others_for_other_bytes(tmp_path):
-    record = (
-        SPLIT
-        + "\nseen = []\nold = split_heads\ndef split_heads(x, n): seen.append(float(x.flatten()[0])); return old(x, n)"
-    )
-    once, again = (run(tmp_path / str(i), record, "heads", "print(seen[0])")[-1] for i in range(2))
-    assert re.fullmatch(r"-?\d+\.\d+(e-\d+)?\n", once)
-    secret = tmp_path / "0" / ".grading_secret"
-    (tmp_path / "1" / ".grading_secret").write_bytes(secret.read_bytes())
-    shutil.rmtree(tmp_path / "1" / "staged")
-    same = run(tmp_path / "1", record, "heads", "print(seen[0])")[-1]
-    assert once != again and same == once
 
 
 @pytest.mark.parametrize(
