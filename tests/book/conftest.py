@@ -5,10 +5,12 @@ import shutil
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
@@ -40,14 +42,18 @@ def address(html):
     server.shutdown()
 
 
-@pytest.fixture(scope="session")
-def browser():
+@contextmanager
+def chromium():
+    """The browser of the playwright package; until it is closed, nothing else in this thread can run an event loop."""
     executable = shutil.which("chromium")
-    if executable is None:
-        pytest.skip("no Chromium here; this brings it: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
+    assert executable, "no Chromium here; this brings it: apt-get install chromium"
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=executable, args=CHROMIUM_OPTIONS)
-        yield chromium
-        chromium.close()
+        browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM_OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser

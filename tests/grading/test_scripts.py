@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from encoder_grader.nbgrader_course import open_course
 from encoder_grader.pages import markdown2html
 from encoder_grader.release import release_assignment
 from encoder_grader.verdict import Result, Verdict
-from tests.book.conftest import CHROMIUM_OPTIONS
+from tests.book.conftest import chromium
 
 NAME = "1_counting"
 RUN = "window.top.ran=(window.top.ran||0)+1"
@@ -139,16 +138,10 @@ def server(graded):
 
 @pytest.fixture
 def page():
-    from playwright.sync_api import sync_playwright
-
-    executable = shutil.which("chromium")
-    assert executable, "no Chromium here; this brings it: apt-get install chromium"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM_OPTIONS)
+    with chromium() as browser:
         page = browser.new_page()
         page.route("**/*", lambda route: route.continue_() if _near(route.request.url) else route.abort())
         yield page
-        browser.close()
 
 
 def _near(url):
