@@ -28,5 +28,9 @@ c.Execute.total_timeout = 600
 c.AssignLatePenalties.plugin_class = "encoder_grader.late.LatePenalty"
 c.LatePenalty.per_day = 0.0
 
-# Nothing that a student wrote can run in the browser of whoever reads feedback or grades in formgrader.
-c.HTMLExporter.filters = {"markdown2html": "encoder_grader.pages.markdown2html"}
+# Nothing that a student wrote can run in the browser of whoever reads feedback or grades in formgrader, or hold it up.
+c.HTMLExporter.filters = {
+    "markdown2html": "encoder_grader.pages.markdown_on_a_page",
+    "highlight_code": "encoder_grader.pages.code_on_a_page",
+    "strip_files_prefix": "encoder_grader.pages.unchanged",
+}

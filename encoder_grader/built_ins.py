@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+import symtable
+from collections.abc import Iterable, Iterator, Sequence
 
 from torch import Tensor
 
 MOST_OF_A_CELL, MOST_OF_ALL = 50_000, 200_000  # characters that are read; no honest notebook has as many
+# `%magic`, `!command`, `names = !command`, `?help`, `help?`, each alone in its line
+MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[\w, ]+=\s*[%!].*|%{0,2}[\w.*]+\?{1,2}\s*)$")
 OWN = {"encoder_lib", "encoder_grader"}  # building on earlier chapters is what the exercises ask for
 
 # what a class calls, where its name does not tell
@@ -50,7 +53,8 @@ class _Source:
 
     def __init__(self):
         self.imported: dict[str, str] = {}  # name → what it stands for: F → torch.nn.functional
-        self.defined: dict[str, list[ast.AST]] = {}
+        self.defined: dict[str, list[ast.AST]] = {}  # by the cells themselves, not inside of a function or a class
+        self.own: set[str] = set()  # names of methods and attributes that the cells define
         self.known: dict[int, tuple[set[str], set[str]]] = {}  # definition → the names and the functions in it
         self.size = 0
 
@@ -59,7 +63,10 @@ class _Source:
             return
         self.size += len(cell)
         try:
-            tree = ast.parse(_plain_python(cell))
+            try:
+                tree = ast.parse(cell)
+            except SyntaxError:
+                tree = ast.parse(_plain_python(cell))
         except Exception:  # whatever a cell holds, it is only not read
             return
         for node in ast.walk(tree):
@@ -69,13 +76,19 @@ class _Source:
                     self.imported[name] = alias.name if alias.asname else name
             elif isinstance(node, ast.ImportFrom) and node.module:
                 self.imported |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-        for node in ast.walk(tree):
+            elif isinstance(node, ast.ClassDef):
+                self.own |= {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                self.own.add(node.attr)
+            elif isinstance(node, ast.keyword) and node.arg:
+                self.own.add(node.arg)
+        for node in _of_the_cell(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 self.defined[node.name] = [node]
             elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                for target in (each for one in targets for each in ast.walk(one) if isinstance(each, ast.Name)):
-                    self.defined.setdefault(target.id, []).append(node.value)
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    for name in _targets(target):
+                        self.defined.setdefault(name, []).append(node.value)
 
     def calls(self, answer: str) -> set[str]:
         """The functions named in an answer and in all that it uses."""
@@ -92,19 +105,19 @@ class _Source:
         return found
 
     def _facts(self, definition: ast.AST) -> tuple[set[str], set[str]]:
-        """The names and the functions in a definition; each is walked once, however many names it has."""
+        """The names from outside of a definition and the functions in it; each is walked once."""
         if id(definition) not in self.known:
-            nodes = list(ast.walk(definition))
-            names = {node.id for node in nodes if isinstance(node, ast.Name)}
-            self.known[id(definition)] = names, {name for node in nodes for name in self._named(node)}
+            outer = _from_outside(definition)
+            functions = {name for node in _chains(definition) for name in self._named(node, outer)}
+            self.known[id(definition)] = outer, functions
         return self.known[id(definition)]
 
-    def _named(self, node: ast.AST) -> set[str]:
-        """The functions that one node of the source names."""
+    def _named(self, node: ast.AST, outer: set[str]) -> set[str]:
+        """The functions that one node of the source names; `outer` are the names that stand for what others define."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
             words = [word.value for word in node.args[1:2] if isinstance(word, ast.Constant)]
             return {name for word in words if isinstance(word, str) for name in _functions(word)}
-        if isinstance(node, ast.Name) and node.id in self.imported and node.id not in self.defined:
+        if isinstance(node, ast.Name) and node.id in outer & self.imported.keys() - self.defined.keys():
             return self._functions_of(self.imported[node.id])
         if not isinstance(node, ast.Attribute):
             return set()
@@ -112,15 +125,69 @@ class _Source:
         while isinstance(root, ast.Attribute):
             path.append(root.attr)
             root = root.value
-        if isinstance(root, ast.Name) and root.id in self.imported:
+        if isinstance(root, ast.Name) and root.id in outer & self.imported.keys():
             return self._functions_of(".".join([self.imported[root.id], *reversed(path)]))
         if isinstance(root, ast.Name) and root.id in ("self", "cls"):
             return set()
-        return _functions(node.attr) if hasattr(Tensor, node.attr) else set()  # a method of some tensor
+        # methods of some tensor; whose it is, where the cells define one of this name, shows when it is called
+        methods = {name for name in path if name not in self.own and hasattr(Tensor, name)}
+        return {name for method in methods for name in _functions(method)}
 
     def _functions_of(self, path: str) -> set[str]:
         root, *parts = path.split(".")
         return set() if root in OWN else {name for part in parts for name in _functions(part)}
+
+
+def _of_the_cell(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that are run with a cell, not with a function or a class in it."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            waiting += reversed(list(ast.iter_child_nodes(node)))
+
+
+def _chains(definition: ast.AST) -> Iterator[ast.AST]:
+    """All nodes; of a chain `a.b.c` the whole, not its beginnings as well."""
+    waiting = [definition]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.Attribute):
+            waiting += ast.iter_child_nodes(node)
+            continue
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        waiting.append(node)
+
+
+def _targets(target: ast.AST) -> Iterator[str]:
+    """The names that an assignment gives a value, or a part of it."""
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, ast.Tuple | ast.List):
+        for each in target.elts:
+            yield from _targets(each)
+    elif isinstance(target, ast.Attribute | ast.Subscript | ast.Starred):
+        yield from _targets(target.value)
+
+
+def _from_outside(definition: ast.AST) -> set[str]:
+    """The names in a definition that it does not define itself, and those that it imports."""
+    try:
+        waiting = [symtable.symtable(ast.unparse(definition), "a cell", "exec")]
+    except Exception:  # what cannot be taken apart is taken whole
+        return {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
+    names = set()
+    while waiting:
+        table = waiting.pop()
+        waiting += table.get_children()
+        outermost = table.get_type() == "module"
+        for symbol in table.get_symbols():
+            if symbol.is_imported() or (symbol.is_referenced() and (outermost or symbol.is_global())):
+                names.add(symbol.get_name())
+    return names
 
 
 def _functions(name: str) -> set[str]:
@@ -133,11 +200,8 @@ def _functions(name: str) -> set[str]:
 
 
 def _plain_python(cell: str) -> str:
-    """A cell without IPython's magics, which take long to be taken out where there are many."""
-    if not any(mark in cell for mark in "%!?"):
-        return cell
-    if cell.count("%") + cell.count("!") + cell.count("?") > 200:
-        raise ValueError("too many marks of IPython")
-    from IPython.core.inputtransformer2 import TransformerManager  # only a grader needs it
-
-    return TransformerManager().transform_cell(cell)
+    """A cell that Python alone cannot read, without IPython's magics, line by line."""
+    lines = cell.splitlines()
+    if lines and lines[0].startswith("%%"):  # %%time and the like run the rest of the cell
+        lines = lines[1:]
+    return "\n".join(MAGIC.sub(r"\1pass", line) for line in lines)

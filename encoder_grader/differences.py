@@ -79,7 +79,9 @@ def _tensor_in_words(got: Tensor, want: Tensor, tolerance: float) -> str:
         return "the number is not right"
     kind = None if truth else _factor(got, want, scale) or _moved(got, want, tolerance)
     words = "truth values are the wrong way round" if truth else "numbers differ"
-    return kind or f"{int(wrong.sum())} of {wrong.numel()} {words}, {_where(wrong)}"
+    if kind or wrong.all():
+        return kind or f"all {wrong.numel()} {words}"
+    return f"{int(wrong.sum())} of {wrong.numel()} {words}, {_where(wrong)}"
 
 
 def _factor(got: Tensor, want: Tensor, scale: float) -> str | None:

@@ -25,6 +25,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_output, output_from_msg
+from nbgrader.exchange.default import Exchange
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_locked, is_solution
 from traitlets import Bool, Integer
@@ -43,10 +44,19 @@ HERE = Path(__file__).parent
 LIBRARY = HERE.parent / "encoder_lib"
 CHECK = re.compile(r"\s*check\(\s*(['\"])([a-z_]+\.[a-z_]+)\1\s*\)\s*")
 RESTARTS = 3  # of a notebook's kernel
-KEPT_OUTPUT = 200_000  # characters of one cell's outputs that the graded notebook keeps
+KEPT_OUTPUT = 200_000  # characters of one cell's outputs that the graded notebook keeps,
+KEPT_IN_ALL = 5_000_000  # and of all its cells', as `weight` counts them
+SHORT = 300  # characters of an error where no more is kept
+FRAMES = 20  # of an error's traceback that are kept,
+LONGEST_FRAME = 5_000  # and characters of each
 FLOOD = 20_000_000  # characters of one cell's outputs that stop it
 READY = 60  # seconds for a kernel to start
 SAFE = ("text/plain", "image/png", "image/jpeg")  # kinds of output that cannot run in a reader's browser
+# What a terminal takes for more than text: \x1b[…, \x1b]… up to its end, a lone \x1b. No part of it can be read in two
+# ways, so a search is linear. Of these only the colours are kept: numbers, those of more than 16 colours complete.
+ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?)?")
+NUMBER = r"(?:[34]8;5;[0-9]{1,3}|[34]8;2;[0-9]{1,3};[0-9]{1,3};[0-9]{1,3}|(?!0?[34]8)[0-9]{0,3})"
+COLOUR = re.compile(rf"\x1b\[{NUMBER}(?:;{NUMBER}){{0,5}}m")
 
 
 class Fault(Exception):
@@ -88,7 +98,7 @@ class Execute(NbGraderPreprocessor):
         report = class_folder / STAGED / told["student"] / told["assignment"] / REPORT
         parts = (told["assignment"], told["notebook"], told["student"], json.loads(report.read_text())["sha256"])
         secret = secret_of(class_folder)
-        kernel = Kernel(_visible_to(chapter), [class_folder], self.sandbox)
+        kernel = Kernel(_visible_to(chapter), [class_folder, Path(Exchange(parent=self).root)], self.sandbox)
         try:
             await Notebook(nb, kernel, self, lambda exercise: seed_of(secret, *parts, exercise)).run()
         finally:
@@ -115,51 +125,54 @@ class Notebook:
         self.cells = [cell for cell in nb.cells if cell.cell_type == "code"]
         self.kernel, self.limits, self.seed_of_exercise = kernel, limits, seed_of_exercise
         self.end = time.monotonic() + limits.total_timeout
+        self.room = Room()
         self.restarts = 0
+        self.stopped = ""  # why nothing runs any more
         self.ran: list[NotebookNode] = []  # cells that a new kernel has to run again
 
     async def run(self) -> None:
         """Run all cells in order."""
-        stopped = ""  # why nothing runs any more
         for number, cell in enumerate(self.cells):
             cell.outputs, cell.execution_count = [], None
+            if not await self._ready():
+                _instead(cell, f"Not run: {self.stopped}.")
+                continue
             exercise = exercise_of(cell)
-            if not stopped:
-                try:
-                    await self._ready()
-                    if exercise is not None:
-                        show(cell, await self._check(exercise, number))
-                    else:
-                        cell.outputs = await self.kernel.run(cell.source, self._seconds())
-                        self.ran.append(cell)
-                    continue
-                except Fault as fault:
-                    why = str(fault)
-                await self.kernel.stop()
-                self.restarts += 1
-                if time.monotonic() > self.end:
-                    stopped = f"your notebook ran for more than {self.limits.total_timeout} seconds in all"
-                elif self.restarts > RESTARTS:
-                    stopped = f"your notebook ended its kernel {self.restarts} times, so what follows was not run"
-                sentence = f"Your code {why}. It was stopped, and the rest of the notebook was run without this cell."
-            else:
-                sentence = f"Not run: {stopped}."
-            if exercise is not None:
-                show(cell, nothing_earned(exercise, sentence[:-1]))
-            else:
-                cell.outputs = [new_output("error", ename="Stopped", evalue=sentence, traceback=[sentence])]
-
-    async def _ready(self) -> None:
-        """A kernel in which every earlier cell has run."""
-        if self.kernel.running():
-            return
-        await self.kernel.start()
-        for cell in list(self.ran):
             try:
-                await self.kernel.run(cell.source, self._seconds())
-            except Fault:
-                self.ran.remove(cell)  # it ran before; now it does not, and is not tried again
-                raise
+                if exercise is not None:
+                    show(cell, await self._check(exercise, number))
+                else:
+                    cell.outputs = self.room.keep(await self.kernel.run(cell.source, self._seconds()))
+                    self.ran.append(cell)
+            except Fault as fault:
+                await self._go_on_without(cell, str(fault))
+
+    async def _ready(self) -> bool:
+        """A kernel in which every earlier cell has run; False when nothing more is to be run."""
+        while not self.stopped and not self.kernel.running():
+            if reason := self.kernel.why_dead():  # after a cell was done
+                await self._go_on_without(self.ran.pop() if self.ran else None, reason)
+                continue
+            await self.kernel.start()
+            for cell in list(self.ran):
+                try:
+                    await self.kernel.run(cell.source, self._seconds())
+                except Fault as fault:
+                    self.ran.remove(cell)
+                    await self._go_on_without(cell, str(fault))
+                    break
+        return not self.stopped
+
+    async def _go_on_without(self, cell: NotebookNode | None, why: str) -> None:
+        """End a kernel that a cell has spoilt: the next one starts without that cell, unless there were too many."""
+        if cell is not None:
+            _instead(cell, f"Your code {why}. It was stopped, and the rest of the notebook was run without this cell.")
+        await self.kernel.stop()
+        self.restarts += 1
+        if time.monotonic() > self.end:
+            self.stopped = f"your notebook ran for more than {self.limits.total_timeout} seconds in all"
+        elif self.restarts > RESTARTS:
+            self.stopped = f"your notebook ended its kernel {self.restarts} times, so what follows was not run"
 
     async def _check(self, exercise: Exercise, number: int) -> Verdict:
         """Challenge, collect in the cage, judge here."""
@@ -193,9 +206,18 @@ def exercise_of(cell: NotebookNode) -> Exercise | None:
     return None
 
 
+def _instead(cell: NotebookNode, sentence: str) -> None:
+    """Say in a cell why it was not run, or not to its end; a check earns nothing then."""
+    exercise = exercise_of(cell)
+    if exercise is not None:
+        show(cell, nothing_earned(exercise, sentence[:-1]))
+    else:
+        cell.outputs = [new_output("error", ename="Stopped", evalue=sentence, traceback=[sentence])]
+
+
 def show(cell: NotebookNode, verdict: Verdict) -> None:
     """Write a verdict into its cell: to be read, and then the points, which nbgrader reads."""
-    both = {"text/plain": str(verdict), "text/html": verdict._repr_html_()}
+    both = {"text/plain": _text(verdict), "text/html": _text(verdict._repr_html_())}
     cell.outputs = [
         new_output("display_data", data=both),
         new_output("execute_result", data={"text/plain": repr(points_of(verdict))}, execution_count=None),
@@ -211,6 +233,10 @@ class Kernel:
 
     def running(self) -> bool:
         return self.client is not None and self.cage.why_dead() is None
+
+    def why_dead(self) -> str | None:
+        """Why it ended, in words that follow "your code"; None where it was never started, or was ended here."""
+        return _in_the_past(reason) if self.client is not None and (reason := self.cage.why_dead()) else None
 
     async def start(self) -> None:
         """Start it.
@@ -317,6 +343,8 @@ class Kernel:
                 if said["parent_header"].get("msg_id") != message:
                     continue
                 if said["msg_type"] == "status" and said["content"].get("execution_state") == "idle":
+                    if reason := self.cage.look():  # what a cell uses is not to cost the next one
+                        raise Fault(_in_the_past(reason))
                     return True
                 outputs.take(said)
             except Fault:
@@ -336,6 +364,7 @@ class Outputs:
 
     def __init__(self):
         self.outputs: list[NotebookNode] = []
+        self.failed: NotebookNode | None = None  # the last error
         self.size = 0
         self.cut = False
 
@@ -347,18 +376,21 @@ class Outputs:
         """
         kind, content = message["msg_type"], message["content"]
         if kind == "clear_output":
-            self.outputs = []
+            self.outputs, self.failed = [], None
         if kind not in ("stream", "display_data", "execute_result", "error"):
             return
         self.size += len(str(content))
         if self.size > FLOOD:
             raise Fault(f"wrote more than {FLOOD // 10**6} MB of output")
-        if self.size > KEPT_OUTPUT:
-            self.cut = True
-            return
         output = clean(output_from_msg(message))
         last = self.outputs[-1] if self.outputs else None
         if output is None:
+            return
+        if output.output_type == "error":  # short, and the last that is said
+            self.failed = output
+            return
+        if self.cut or self.size > KEPT_OUTPUT:
+            self.cut = True
             return
         if output.output_type == "stream" and last and last.output_type == "stream" and last.name == output.name:
             last.text += output.text
@@ -366,23 +398,49 @@ class Outputs:
             self.outputs.append(output)
 
     def kept(self) -> list[NotebookNode]:
-        words = f"[more than {KEPT_OUTPUT} characters of output: the rest is not kept]\n"
-        return self.outputs + ([new_output("stream", name="stdout", text=words)] if self.cut else [])
+        words = f"[more than {KEPT_OUTPUT} characters of output: only the first are kept]\n"
+        first = [new_output("stream", name="stdout", text=words)] if self.cut else []
+        return [*first, *self.outputs, *([self.failed] if self.failed else [])]
 
     def error(self) -> str:
         """The error that a cell ended with, if it did."""
-        errors = [f"{o.ename}: {o.evalue}" for o in self.outputs if o.output_type == "error"]
-        return errors[-1][:300] if errors else ""
+        return f"{self.failed.ename}: {self.failed.evalue}"[:SHORT] if self.failed else ""
+
+
+class Room:
+    """What a graded notebook has room for, over all its cells."""
+
+    def __init__(self):
+        self.used = 0
+
+    def keep(self, outputs: list[NotebookNode]) -> list[NotebookNode]:
+        """A cell's outputs, or, once there is no more room, a sentence and the beginning of its error."""
+        self.used += sum(map(weight, outputs))
+        if not outputs or self.used <= KEPT_IN_ALL:
+            return outputs
+        words = f"[not kept: the outputs of your notebook are too long together ({KEPT_IN_ALL // 10**6} MB)]\n"
+        errors = [(o.ename[:SHORT], o.evalue[:SHORT]) for o in outputs if o.output_type == "error"]
+        short = [new_output("error", ename=name, evalue=says, traceback=[says]) for name, says in errors]
+        return [new_output("stream", name="stdout", text=words), *short]
+
+
+def weight(output: NotebookNode) -> int:
+    """The characters of an output, more for what takes long to show: a new output, a colour, what HTML escapes."""
+    text = json.dumps(output)
+    return len(text) + 300 + 100 * text.count("\\u001b") + 10 * sum(map(text.count, "&<>'\""))
 
 
 def clean(output: NotebookNode) -> NotebookNode | None:
     """An output without what a browser could run, and without metadata; None where nothing is left."""
     if output.output_type == "stream":
-        return new_output("stream", name="stderr" if output.name == "stderr" else "stdout", text=str(output.text))
+        return new_output("stream", name="stderr" if output.name == "stderr" else "stdout", text=_text(output.text))
     if output.output_type == "error":
-        lines = [str(line) for line in output.traceback][:100]
-        return new_output("error", ename=str(output.ename), evalue=str(output.evalue), traceback=lines)
-    data = {kind: output.data[kind] for kind in SAFE if isinstance(output.data.get(kind), str)}
+        frames = output.traceback
+        if len(frames) > FRAMES:  # where it began, and what it came to
+            frames = [*frames[: FRAMES // 2], "…", *frames[-FRAMES // 2 :]]
+        frames = [_text(str(frame)[-LONGEST_FRAME:]) for frame in frames]
+        return new_output("error", ename=_cut(output.ename), evalue=_cut(output.evalue), traceback=frames)
+    data = {kind: _text(output.data[kind]) for kind in SAFE if isinstance(output.data.get(kind), str)}
     for kind in list(data):
         if kind.startswith("image/") and not _is_base64(data[kind]):
             del data[kind]
@@ -390,6 +448,16 @@ def clean(output: NotebookNode) -> NotebookNode | None:
         return None
     more = {"execution_count": None} if output.output_type == "execute_result" else {}
     return new_output(output.output_type, data=data, **more)
+
+
+def _cut(text: Any) -> str:
+    return _text(str(text)[:LONGEST_FRAME])
+
+
+def _text(said: Any) -> str:
+    """A text of the kernel's as a file and a page can hold it: of what a terminal would do, only colours are left."""
+    text = str(said).encode("utf-8", "replace").decode()  # half of a pair of surrogates cannot be written
+    return ESCAPE.sub(lambda found: found[0] if COLOUR.fullmatch(found[0]) else "", text)
 
 
 def _is_base64(text: str) -> bool:

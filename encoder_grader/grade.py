@@ -99,7 +99,9 @@ def judged_by(root: Path, assignment: str) -> str:
     slug = assignment.partition("_")[2]
     grader = [file for file in (root / "encoder_grader").glob("*.py")]
     chapter = ("encoder_grader/exercises/__init__.py", f"encoder_grader/exercises/{slug}.py")
-    return digest(root, f"solutions/{assignment}", "nbgrader_config.py", "encoder_lib", *grader, *chapter)
+    return digest(
+        root, f"solutions/{assignment}", "nbgrader_config.py", "encoder_lib", "encoder_grader/cage", *grader, *chapter
+    )
 
 
 def grade_submission(

@@ -5,17 +5,19 @@ Runs in the grader's process. It sees an answer only as a `Recording`: numbers a
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from encoder_grader.collect import Recording, all_refs, collect
+from encoder_grader.collect import MAX_ITEMS, Recording, all_refs, collect
 from encoder_grader.differences import difference, distance
 from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.plan import Plan
 from encoder_grader.verdict import Result, Verdict
 
+COARSEST = 0.006  # the largest tolerance for rounding
 TOO_COARSE = "your numbers are too coarse to be told from wrong ones: keep the dtype of the input"
 
 
@@ -39,6 +41,9 @@ class Answers:
         self.notes: list[str] = []
         self.read: set[int] = set()  # the steps whose results were asked for
         self.rounding = 0.0  # of the coarsest float type read so far
+        self.quantities: dict[str, tuple] = {}  # claim → its quantity, what the types round, the steps read
+        self.made: list[tuple[str, Any]] = []  # how a step reads in a message, and the result that was read
+        self._numbers = {record["label"]: number for number, record in enumerate(recording.records)}
 
     def __getitem__(self, label: str) -> Any:
         """The result called `label`: a tensor (floats as float64), a number, a text, None, a tuple or dict of these."""
@@ -48,7 +53,9 @@ class Answers:
         if record["status"] != "ok":
             raise self._unusable(record)
         expected = self.like._record(label)["value"] if self.like else None
-        return self._read(record["value"], expected, record["says"])
+        result = self._read(record["value"], expected, record["says"])
+        self.made.append((record["says"], result))
+        return result
 
     def raises(self, label: str) -> str | None:
         """The type of the error that the step `label` raised, or None where it went through.
@@ -102,11 +109,11 @@ class Answers:
         return called
 
     def _record(self, label: str) -> dict:
-        for number, record in enumerate(self.recording.records):
-            if record["label"] == label:
-                self.read.add(number)
-                return record
-        raise KeyError(f"no step of the plan is labelled {label!r}")
+        if label not in self._numbers:
+            raise KeyError(f"no step of the plan is labelled {label!r}")
+        number = self._numbers[label]
+        self.read.add(number)
+        return self.recording.records[number]
 
     def _unusable(self, record: dict) -> CannotJudge:
         """Why there is nothing to judge, told from the step that failed first."""
@@ -150,7 +157,7 @@ class Answers:
         if tensor.dim() == 0:
             number = tensor.item()
             return {"kind": "bool" if isinstance(number, bool) else "number", "value": number}
-        if tensor.dim() == 1 and _family(value["dtype"]) == "whole numbers":
+        if tensor.dim() == 1 and len(tensor) <= MAX_ITEMS and _family(value["dtype"]) == "whole numbers":
             return {"kind": "tuple", "parts": [{"kind": "number", "value": number} for number in tensor.tolist()]}
         return value
 
@@ -196,7 +203,7 @@ class Judge:
 
     def __init__(self, exercise: Exercise, plan: Plan):
         self.exercise, self.plan = exercise, plan
-        self.reference = Answers(plan, collect(plan, exercise.reference))
+        self.reference = Answers(plan, collect(plan, exercise.reference, watching=False))
         self._wrong: dict[str, Answers] = {}
 
     def verdict(self, recording: Recording, in_source: dict[str, set[str]] | None = None) -> Verdict:
@@ -243,15 +250,21 @@ class Judge:
 
     def why_not(self, claim: Claim, answers: Answers) -> str | None:
         """Why the claim does not hold, or None where it does."""
-        want = claim.quantity(self.reference)
+        want = self.wanted(claim)
         try:
             got, tolerance = quantity_of(claim, answers)
         except CannotJudge as why:
             return str(why)
         reason = difference(got, want, tolerance)
+        if reason is not None and tolerance == COARSEST and difference(got, want, 2 * answers.rounding) is None:
+            return TOO_COARSE
         if reason is None and tolerance > claim.tolerance and self._hides_a_mistake(claim, want, tolerance):
             return TOO_COARSE
-        return _in_words(claim, got) or reason if reason is not None else None
+        return _in_words(claim, got) or _place(got, want, tolerance, answers) + reason if reason is not None else None
+
+    def wanted(self, claim: Claim) -> Any:
+        """The claim's quantity of the reference."""
+        return quantity_of(claim, self.reference)[0]
 
     def _hides_a_mistake(self, claim: Claim, want: Any, tolerance: float) -> bool:
         """Whether a misconception that fails the claim would pass it in a type that rounds as much as this."""
@@ -266,7 +279,7 @@ class Judge:
 
     def _answers_of(self, misconception: Misconception) -> Answers:
         if misconception.name not in self._wrong:
-            recording = collect(self.plan, self.exercise.reference | misconception.answer)
+            recording = collect(self.plan, self.exercise.reference | misconception.answer, watching=False)
             self._wrong[misconception.name] = Answers(self.plan, recording, like=self.reference)
         return self._wrong[misconception.name]
 
@@ -287,6 +300,8 @@ class Judge:
             for claim in explained:
                 if claim.name not in found or rank > found[claim.name][0]:
                     found[claim.name] = (rank, misconception)
+            if rank == (len(failed), 0):  # none can explain it better
+                break
         return {name: misconception for name, (_, misconception) in found.items()}
 
     def _same_mistake(self, claim: Claim, answers: Answers, wrong: Answers) -> bool:
@@ -303,7 +318,7 @@ class Judge:
             ours, tolerance = quantity_of(claim, answers)
         except CannotJudge:
             return False
-        if difference(theirs, claim.quantity(self.reference), claim.tolerance) is None:
+        if difference(theirs, self.wanted(claim), claim.tolerance) is None:
             return False
         return difference(ours, theirs, tolerance) is None
 
@@ -320,16 +335,24 @@ def _changed_inputs(recording: Recording) -> list[str]:
 
 
 def quantity_of(claim: Claim, answers: Answers) -> tuple[Any, float]:
-    """What a claim is about, and the tolerance: at least the rounding of the float types it was computed from."""
-    answers.rounding = 0.0
-    answers.read.clear()
-    try:
-        got = claim.quantity(answers)
-    except CannotJudge:
-        raise
-    except Exception as error:  # no answer stops the check
-        raise CannotJudge(f"your result cannot be compared: {error}", ("other", type(error).__name__)) from error
-    return got, max(claim.tolerance, 2 * answers.rounding)
+    """What a claim is about, and the tolerance: at least the rounding of the float types it was computed from.
+
+    That of bfloat16 is taken for less than it is: else a factor of 1.01 would pass. Computed once; `answers.read` are
+    the steps that this claim read, `answers.rounding` is what their types round.
+    """
+    if claim.name not in answers.quantities:
+        answers.rounding, answers.read = 0.0, set()
+        try:
+            got = claim.quantity(answers)
+        except CannotJudge as why:
+            got = why
+        except Exception as error:  # no answer stops the check
+            got = CannotJudge(f"your result cannot be compared: {error}", ("other", type(error).__name__))
+        answers.quantities[claim.name] = got, answers.rounding, answers.read
+    got, answers.rounding, answers.read = answers.quantities[claim.name]
+    if isinstance(got, CannotJudge):
+        raise got.with_traceback(None)  # which holds on to all that was read
+    return got, max(claim.tolerance, min(2 * answers.rounding, COARSEST))
 
 
 def _error_sentence(record: dict) -> str:
@@ -348,6 +371,16 @@ def _in_words(claim: Claim, got: Any) -> str | None:
         return claim.reason(got)
     except Exception:  # of an answer that no honest run gives
         return None
+
+
+def _place(got: Any, want: Any, tolerance: float, answers: Answers) -> str:
+    """Of several results that make up a quantity, how the first wrong one was made; empty where there is one alone."""
+    if isinstance(want, tuple):
+        for part, other in zip(got, want, strict=True):
+            if difference(part, other, tolerance) is not None:
+                made = (says for says, result in answers.made if result is part and isinstance(part, Tensor | tuple))
+                return "".join(f"{says}: " for says in islice(made, 1))
+    return ""
 
 
 def _picture(claim: Claim, answers: Answers, reference: Answers) -> tuple[Tensor, Tensor] | None:

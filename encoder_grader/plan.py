@@ -33,7 +33,7 @@ class Plan:
     whatever the claims need to read the results (which candidate of a bug hunt has which bug).
 
     Give a step a `label` when a claim will look at its result. Tensors that are passed to a call directly are
-    stored under a name made from their shape; `tensor` gives them a name that messages can use.
+    stored under a number, once; `tensor` gives them a name that messages can use.
     """
 
     def __init__(self, watch: tuple[str, ...] = ()):
@@ -42,6 +42,7 @@ class Plan:
         self.watch = list(watch)
         self.given: dict[str, Callable] = {}
         self.hidden: dict = {}
+        self._passed: dict[int, tuple[Tensor, Ref]] = {}  # by id, the tensors passed to a call directly
 
     def tensor(self, name: str, value: Tensor, requires_grad: bool = False) -> Ref:
         """An input, known to messages as `name`; every use gets the same fresh copy of it."""
@@ -127,8 +128,11 @@ class Plan:
         if isinstance(value, Ref):
             return {"ref": value.step}
         if isinstance(value, Tensor):
-            name = f"tensor {len(self.tensors)}"
-            return {"ref": self.tensor(name, value).step}
+            same, ref = self._passed.get(id(value), (None, None))
+            if same is None or not torch.equal(self.tensors[self.steps[ref.step]["key"]], value):
+                ref = self.tensor(f"tensor {len(self.tensors)}", value)
+                self._passed[id(value)] = value, ref
+            return {"ref": ref.step}
         if isinstance(value, torch.dtype):
             return {"dtype": str(value).removeprefix("torch.")}
         if isinstance(value, list | tuple):
@@ -145,6 +149,8 @@ class Plan:
             return self._subject(value)
         if isinstance(value, dict):
             return "{…}"
+        if isinstance(value, list | tuple):
+            return ", ".join(map(self._words, value)).join("[]" if isinstance(value, list) else "()")
         return f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
 
     def _subject(self, ref: Ref) -> str:

@@ -7,6 +7,7 @@ by step along the plan, so that it can say nothing but what happened at a step.
 from __future__ import annotations
 
 import hmac
+import itertools
 import math
 import os
 import secrets
@@ -186,6 +187,9 @@ def _bound(message: Message) -> None:
             )
     if sum(tensor.numel() for tensor in message.tensors.values()) > LARGEST:
         raise ValueError(f"a candidate takes at most {LARGEST} numbers in one call")
+    backwards = [tuple(reversed(tensor.shape)) for tensor in message.tensors.values()]
+    if math.prod(map(max, itertools.zip_longest(*backwards, fillvalue=1))) > 8 * LARGEST:
+        raise ValueError(f"a candidate takes tensors that broadcast to at most {8 * LARGEST} numbers")
     waiting, parts = [message.content.get("args")], 0
     while waiting:
         value, parts = waiting.pop(), parts + 1
@@ -293,6 +297,8 @@ class _Reader:
         key, device = said.get("key"), said.get("device")
         if not isinstance(key, str) or key not in self.tensors or not isinstance(device, str):
             raise Malformed("a tensor that did not come")
+        if key in self.used:  # read again and again it would be as large as many
+            raise Malformed("a tensor that stands in two places")
         tensor = self.used[key] = self.tensors[key]
         fact = {"kind": "tensor", "key": key, "shape": list(tensor.shape), "device": _text(device)}
         fact["dtype"] = str(tensor.dtype).removeprefix("torch.")

@@ -16,6 +16,8 @@ from torch import Tensor
 
 MAX_JSON = 8 * 2**20  # bytes
 MAX_TENSORS = 96 * 2**20  # bytes; a recording holds at most 10^7 numbers
+MAX_NAMES = 10_000  # of tensors in one message,
+MAX_HEADER = 2 * 2**20  # bytes of what safetensors says of them
 MAX_DEPTH = 12  # of nested values
 MAX_AXES = 64  # of a tensor
 LENGTHS = struct.Struct("!II")
@@ -67,11 +69,15 @@ def receive(connection: socket.socket) -> Message:
     text, numbers = _read(connection, text_length), _read(connection, numbers_length)
     try:
         head = json.loads(text)
-        plain = load(numbers)
-        tensors = {}
-        for number, name in enumerate(head["names"]):
+        names, complex_ones = head["names"], head["complex"]
+        if max(len(names), len(complex_ones)) > MAX_NAMES or int.from_bytes(numbers[:8], "little") > MAX_HEADER:
+            raise Malformed(f"a message of more than {MAX_NAMES} tensors")
+        plain, complex_ones, tensors = load(numbers), set(complex_ones), {}
+        if len(set(names)) != len(names) or len(plain) != len(names):
+            raise Malformed(f"{len(plain)} tensors under {len(names)} names")
+        for number, name in enumerate(names):
             tensor = plain[str(number)]
-            tensors[name] = torch.view_as_complex(tensor) if number in head["complex"] else tensor
+            tensors[name] = torch.view_as_complex(tensor) if number in complex_ones else tensor
             if tensor.dim() > MAX_AXES:
                 raise Malformed(f"a tensor of {tensor.dim()} axes")
         return Message(str(head["kind"]), head["content"], tensors)

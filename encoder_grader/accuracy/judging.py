@@ -84,7 +84,7 @@ class Bench:
         """The error of a claim's quantity in units of its tolerance."""
         try:
             got, tolerance = quantity_of(claim, answers)
-            return distance(got, claim.quantity(self.judge.reference)) / tolerance
+            return distance(got, self.judge.wanted(claim)) / tolerance
         except CannotJudge:
             return math.inf
 

@@ -73,13 +73,17 @@ def graded(cases: list[Case], folder: Path) -> Iterator[tuple[Case, Grade]]:
         for row, answers in enumerate(rows):
             student = f"answers_{row:03}"
             notebook = nbformat.read(folder / "autograded" / student / assignment / f"{chapter}.ipynb", as_version=4)
-            shown = {grade_id(cell): str(cell.outputs) for cell in notebook.cells if is_grade(cell)}
+            shown = {
+                grade_id(cell): "".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
+                for cell in notebook.cells
+                if is_grade(cell)
+            }
             for slug, case in answers.items():
                 grade = gradebook.find_grade(f"check_{slug}", chapter, assignment, student)
                 reasons = [
                     mistake.says for mistake in find(case.exercise).misconceptions if mistake.name in case.catalogued
                 ]
-                said = all(repr(reason)[1:-1] in shown[f"check_{slug}"] for reason in reasons)
+                said = all(reason in shown[f"check_{slug}"] for reason in reasons)
                 yield case, Grade(grade.auto_score, grade.max_score, said)
 
 

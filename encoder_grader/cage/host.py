@@ -122,6 +122,10 @@ class KernelHost:
         """
         return None if self._held.run is None else self._held.run.why_dead()
 
+    def look(self) -> str | None:
+        """Compare what the kernel uses with its limits now, not at the watchdog's next look; else as `why_dead`."""
+        return None if self._held.run is None else self._held.run.look()
+
     def last_words(self) -> str:
         """The end of what the kernel's process has said on stderr, outside of any cell."""
         return "" if self._held.run is None else self._held.run.last_words()

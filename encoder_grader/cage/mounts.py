@@ -15,6 +15,7 @@ from encoder_grader.cage.errors import CannotCage
 # Paths in the cage. None may lead to a Python on the host, as /home would.
 HOME, COURSE, EXCHANGE, OWN = "/student", "/course", "/exchange", "/run/cage"
 PLACES = ("/tmp", HOME, "/dev/shm")  # where a notebook may write; all of it in memory
+NBGRADER = Path("/usr/local/share/nbgrader")  # where nbgrader's exchange is by default: others' submissions
 SYSTEM = ("/usr", "/nix/store", "/gnu/store", "/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts")
 
 
@@ -83,7 +84,7 @@ def view(hide: Iterable[Path], disk: int) -> list[str]:
     """What is read, and the empty folders: those to write in, and those that cover what has to be hidden."""
     shown = readable()
     home = Path(os.path.expanduser("~"))  # stays as it is for a user without one
-    hidden = {path.resolve() for path in (*hide, home)} | of_the_course()
+    hidden = {path.resolve() for path in (*hide, home, NBGRADER)} | of_the_course()
     if both := hidden.intersection(shown):
         raise CannotCage(f"{both.pop()} holds both what a notebook must not see and the Python that it needs.")
     covered = [path for path in hidden if below(path, shown) and path.is_dir()]

@@ -33,7 +33,7 @@ class Run:
         self.ended_by_grader = False
         self.words = b""
         self.started, self.memory_of_grader = time.monotonic(), memory_of_grader()
-        self.stop = threading.Event()
+        self.stop, self.looking = threading.Event(), threading.Lock()
         if stderr is not None:
             os.set_blocking(stderr, False)
         self.watchdog = threading.Thread(target=self.watch, name="watchdog", daemon=True)
@@ -44,14 +44,22 @@ class Run:
 
     def watch(self) -> None:
         while not self.stop.wait(self.period) and not self.ended():
+            self.look()
+
+    def look(self) -> str | None:
+        """End it if it uses too much, now; why it is dead, if it is."""
+        with self.looking:
             self.listen()
             try:
-                reason = next(self.excesses(), None)
+                reason = next(self.excesses(), None) if not self.ended() else None
             except Exception as error:  # unwatched it may not go on
                 reason = f"it could not be watched any longer ({error!r})"
             if reason is not None and not self.ended():
                 self.reason = reason
                 self.processes.kill()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(PATIENCE)
+        return self.why_dead()
 
     def listen(self) -> None:
         """Read what has come on stderr, at most what a pipe holds, and keep its end."""
@@ -68,8 +76,8 @@ class Run:
             yield f"it started more than {limits.processes} processes or threads"
         if usage.memory + sum(used for used, _, in_memory in written if in_memory) > limits.memory:
             yield f"it used more than {size(limits.memory)} of memory"
-        if sum(used for used, _, _ in written) > limits.disk:
-            yield f"it wrote more than {size(limits.disk)}"
+        if sum(used for used, _, _ in written) >= limits.disk:  # a file system that is full may have no more than that
+            yield f"it wrote {size(limits.disk)} or more"
         if sum(files for _, files, _ in written) > limits.files:
             yield f"it made more than {limits.files} files"
         if usage.sockets > limits.sockets:

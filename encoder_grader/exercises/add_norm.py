@@ -91,13 +91,21 @@ def _layer_norm_challenge(seed: int) -> Plan:
     # γ = β = 1 leaves standardised entries plus 1, even where the two have changed places
     ones = plan.tensor("ones", torch.ones(d_model))
     scale, shift = torch.randn(d_model, generator=draw) + 2, torch.randn(d_model, generator=draw) - 1
+    scale[::3] *= -1
     gamma, beta = plan.tensor("gamma", scale), plan.tensor("beta", shift)
     for other, shape in (("", (2, seq, d_model)), ("other_", (seq + 3, d_model))):
-        x = plan.tensor(f"{other}x", _vectors(draw, *shape))
+        vectors = _vectors(draw, *shape)
+        plan.hidden.setdefault("x", vectors.double())
+        x = plan.tensor(f"{other}x", vectors)
         plan.call("layer_norm", x, ones, ones, label=f"{other}plain")
         plan.call("layer_norm", x, gamma, beta, label=f"{other}affine")
     for other, shape in (("one_vector", (d_model,)), ("four_axes", (2, 1, seq, d_model))):
         plan.call("layer_norm", plan.tensor(other, _vectors(draw, *shape)), ones, ones, label=other)
+
+    # so far from zero that in float32 nothing is left of the variance as the mean square less the mean's square
+    near = 0.3 * torch.randn(2, seq, d_model, generator=draw)
+    plan.call("layer_norm", plan.tensor("near_x", near), ones, ones, label="near")
+    plan.call("layer_norm", plan.tensor("far_x", near + 1000), ones, ones, label="far")
 
     # so small that ε outweighs the variance, whichever way that was computed
     small = 3e-5 * torch.randn(2, seq, d_model, generator=draw)
@@ -131,18 +139,32 @@ EPS_IN_WORDS = (
 
 def _centred(a: Answers) -> tuple:
     outputs = [a["plain"], a["other_plain"], a["four_axes"]]
+    unchanged = torch.allclose(outputs[0], a.hidden["x"], rtol=1e-3)
     error = a.raises("one_vector")
     if error is None:
         outputs.append(a["one_vector"])
     else:  # judged beside the others, which may tell what is wrong
         outputs.append(torch.zeros_like(a["plain"][0, 0]))
-    return *(_unshifted(y) for y in outputs), error
+    return *(_unshifted(y) for y in outputs), unchanged, error
 
 
 def _centred_in_words(got: tuple) -> str:
     if got[-1] is not None:
         return f"for an x that is one vector, of shape (d_model,), your code raises {got[-1]}"
+    if got[-2]:
+        return "with γ and β all ones, x comes back as it was"
     return "with γ and β all ones, your vectors do not point where those of x do once their own mean is taken away"
+
+
+def _divided(a: Answers) -> tuple:
+    """The deviations, and whether they stay when every entry is larger by the same number."""
+    near, far = _spread(a["near"]), _spread(a["far"])
+    return _spread(a["plain"]), _spread(a["other_plain"]), torch.allclose(near, far, rtol=0.01)
+
+
+def _divided_in_words(got: tuple) -> str:
+    words = f"your standardised vectors have standard deviations of {_range(got[0])}"
+    return words if got[2] else f"{words}; with 1000 added to every entry of x, they are others"
 
 
 def _reached(a: Answers) -> tuple:
@@ -211,8 +233,8 @@ LAYER_NORM = Exercise(
             "variance",
             1,
             "each vector is divided by the root of its population variance",
-            lambda a: (_spread(a["plain"]), _spread(a["other_plain"])),
-            reason=lambda got: f"your standardised vectors have standard deviations of {_range(got[0])}",
+            _divided,
+            reason=_divided_in_words,
         ),
         Claim(
             "eps",
@@ -378,53 +400,44 @@ def _module_challenge(seed: int) -> Plan:
     d_model, seq = pick(draw, 7, 11), pick(draw, 4, 6)
     vectors = _vectors(draw, 3, seq, d_model)
     x = plan.tensor("x", vectors)
-
-    def made(gamma: Tensor, beta: Tensor, **options) -> Ref:
-        module = plan.call("LayerNorm", len(gamma), **options)
-        plan.load(module, {"gamma": gamma, "beta": beta})
-        return module
+    ones = torch.ones(d_model)  # for β as well: see the challenge of layer_norm
 
     fresh = plan.call("LayerNorm", d_model)
+    plain, usual = plan.call("LayerNorm", d_model), plan.call("LayerNorm", d_model, eps=1e-5)
+    plan.call("LayerNorm", d_model + 13)  # the last one made is not the one that is called
+    for module in (plain, usual):
+        plan.load(module, {"gamma": ones, "beta": ones})
+
     y = plan.call(fresh, x)
     for name in ("gamma", "beta"):
         parameter = plan.parameter(fresh, name, (d_model,), label=name)
         plan.gradient(y, torch.randn(vectors.shape, generator=draw), parameter, label=f"gradient of {name}")
 
-    ones = torch.ones(d_model)  # for β as well: see the challenge of layer_norm
-    plain = made(ones, ones)
+    wide = pick(draw, 22, 26)  # in which no d_model can be read
+    plan.hidden["widths"] = str(wide), str(d_model)
+    plan.call(fresh, plan.tensor("wide_x", torch.randn(2, seq, wide, generator=draw)), label="wide")
+    plan.call(fresh, plan.tensor("narrow_x", torch.randn(2, seq, 1, generator=draw)), label="narrow")
+    flat = plan.tensor("narrow_sentence", torch.randn(seq, 1, generator=draw))
+    plan.call(fresh, flat, label="narrow sentence")
+    plan.call(fresh, plan.tensor("fitting_x", torch.randn(2, 1, d_model, generator=draw)), label="fits")
+    plan.train(fresh, False)
+    plan.call(fresh, flat, label="narrow in evaluation")
+    plan.train(fresh)
+
     plan.call(plain, x, label="plain")
     gamma, beta = torch.randn(d_model, generator=draw) + 2, torch.randn(d_model, generator=draw) - 1
-    plan.call(made(gamma, beta), x, label="affine")
-
-    plan.attribute(plain, "eps", label="eps")
-    usual = made(ones, ones, eps=1e-5)
+    gamma[::3] *= -1
+    plan.load(fresh, {"gamma": gamma, "beta": beta})  # what it kept of its first calls is stale now
+    plan.call(fresh, x, label="affine")
     plan.call(usual, x, label="usual eps")
-    middle = 3e-3 * vectors  # as in the challenge of layer_norm
-    small, large_x = plan.tensor("middle_x", middle), plan.tensor("large_x", 1e4 * middle)
-    plan.call(usual, small, label="middle")
-    plan.call(usual, large_x, label="large")
-    large = made(ones, ones, eps=100.0)
-    plan.attribute(large, "eps", label="large eps")
-    plan.call(large, x, label="large eps output")
-
-    changed = vectors.clone()
-    changed[1:] = _vectors(draw, 2, seq, d_model)
-    plan.call(plain, plan.tensor("x_beside_others", changed), label="beside others")
-    plan.call(plain, plan.tensor("first_sentence", vectors[0]), label="one sentence")
-    plan.call(plain, plan.tensor("batch_of_one", vectors[:1]), label="batch of one")
-    plan.call(plain, plan.tensor("first_words", vectors[:, :1]), label="one word each")
-    plan.train(plain, False)
-    plan.call(plain, x, label="in evaluation")
-
-    plan.call(fresh, plan.tensor("wide_x", torch.randn(2, seq, d_model + 2, generator=draw)), label="wide")
-    plan.call(fresh, plan.tensor("narrow_x", torch.randn(2, seq, 1, generator=draw)), label="narrow")
-    plan.call(fresh, plan.tensor("fitting_x", torch.randn(2, 1, d_model, generator=draw)), label="fits")
 
     # what layer_norm gives for the same: the right one, and the learner's own
     upstream = torch.randn(vectors.shape, generator=draw)
     leaf = plan.tensor("x_with_gradient", vectors, requires_grad=True)
     plan.gradient(plan.call(usual, leaf), upstream, leaf, label="gradient of x")
     plan.gradient(plan.call("layer_norm", leaf, ones, ones), upstream, leaf, label="own gradient of x")
+    middle = 3e-3 * vectors  # as in the challenge of layer_norm
+    small, large_x = plan.tensor("middle_x", middle), plan.tensor("large_x", 1e4 * middle)
     for label, like in (("usual eps", x), ("middle", small), ("large", large_x)):
         plan.call("layer_norm", like, ones, ones, label=f"own {label}")
     start = vectors.clone().requires_grad_()
@@ -433,6 +446,26 @@ def _module_challenge(seed: int) -> Plan:
     plan.hidden["right"] = {"usual eps": right.detach().double(), "gradient of x": gradient.double()}
     for label, like in (("middle", middle), ("large", 1e4 * middle)):
         plan.hidden["right"][label] = layer_norm(like, ones, ones).double()
+
+    changed = vectors.clone()
+    changed[1:] = _vectors(draw, 2, seq, d_model)
+    plan.call(plain, plan.tensor("x_beside_others", changed), label="beside others")
+    plan.call(plain, plan.tensor("first_sentence", vectors[0]), label="one sentence")
+    plan.call(plain, plan.tensor("batch_of_one", vectors[:1]), label="batch of one")
+    plan.call(plain, plan.tensor("first_words", vectors[:, :1]), label="one word each")
+    plan.call(usual, small, label="middle before")
+    for module, like, label in ((plain, x, ""), (fresh, x, "affine "), (usual, small, "middle ")):
+        plan.train(module, False)
+        plan.call(module, like, label=f"{label}in evaluation")
+        plan.train(module)
+
+    large = plan.call("LayerNorm", d_model, eps=100.0)
+    plan.load(large, {"gamma": ones, "beta": ones})
+    plan.call(large, x, label="large eps output")
+    plan.call(usual, small, label="middle")
+    plan.call(usual, large_x, label="large")
+    plan.attribute(plain, "eps", label="eps")
+    plan.attribute(large, "eps", label="large eps")
     return plan
 
 
@@ -487,6 +520,8 @@ def _alone(a: Answers) -> tuple:
         _agreement(a["one word each"], whole[:, :1]),
         _agreement(a["beside others"][0], whole[0]),
         _agreement(a["in evaluation"], whole),
+        _agreement(a["affine in evaluation"], a["affine"]),
+        _agreement(a["middle in evaluation"], a["middle before"]),
     )
 
 
@@ -496,23 +531,27 @@ def _alone_in_words(got: tuple) -> str:
         "a batch of one sentence",
         "a batch of sentences of one word",
         "a sentence beside others",
-        "the same batch in evaluation mode",
+        *3 * ("the same batch in evaluation mode",),
     )
     off = [case for case, each in zip(cases, got, strict=True) if not each > 1 - 1e-4]
     return f"{off[0]} comes out otherwise than the batch"
 
 
-def _errors(right: str, *wrong: str):
-    """The errors that a fitting input (none) and some that do not fit raise."""
-    return lambda a: tuple(a.raises(label) for label in (right, *wrong))
+def _width_errors(a: Answers) -> tuple:
+    """The errors for an input that fits (none) and for some of another width; whether both numbers are named."""
+    labels = "fits", "wide", "narrow", "narrow sentence", "narrow in evaluation"
+    return *map(a.raises, labels), a.mentions("wide", *a.hidden["widths"])
 
 
-def _other_error(raised: tuple) -> str:
-    fitting, *others = raised
+def _width_error_in_words(got: tuple) -> str:
+    fitting, *others, _ = got
     if fitting:
         return f"your code raises {fitting} for an input that fits"
-    other = next(error for error in others if error != "ValueError")
-    return f"for an x of another width your code raises {other or 'no error'}"
+    kinds = "", "", ", of shape (seq, 1)", ", in evaluation mode"
+    for kind, error in zip(kinds, others, strict=True):
+        if error != "ValueError":
+            return f"for an x of another width{kind} your code raises {error or 'no error'}"
+    return "your ValueError does not name both numbers"
 
 
 class _Norm(nn.Module):
@@ -543,7 +582,7 @@ class _Norm(nn.Module):
 
     def forward(self, x):
         if self.checked and x.shape[-1] != self.d_model:
-            raise ValueError(f"x is {x.shape[-1]} wide")
+            raise ValueError(f"x is {x.shape[-1]} wide, not {self.d_model}")
         return self.function(x, self.gamma, self.beta, self.used_eps)
 
 
@@ -557,7 +596,7 @@ class _RunningNorm(_Norm):
 
     def forward(self, x):
         if x.shape[-1] != self.d_model:
-            raise ValueError(f"x is {x.shape[-1]} wide")
+            raise ValueError(f"x is {x.shape[-1]} wide, not {self.d_model}")
         mean, variance = self.mean, self.variance
         if self.training:
             rows = x.flatten(0, -2)
@@ -630,8 +669,8 @@ LAYER_NORM_MODULE = Exercise(
             "width_checked",
             1,
             "an x of another width than d_model raises a ValueError",
-            _errors("fits", "wide", "narrow"),
-            reason=_other_error,
+            _width_errors,
+            reason=_width_error_in_words,
         ),
     ),
     misconceptions=(
@@ -1034,31 +1073,61 @@ NORM_AXES = Exercise(
 LOW, HIGH, OUTPUT = 0.0, 10.0, 1.0  # entries of x, and of what a sub-layer adds everywhere
 PROBABILITY, USUAL_PROBABILITY = 0.25, 0.1
 KINDS = {"post": False, "pre": True}  # → norm_first
+OTHER_SHAPES = ("(batch, seq, 1)", "(batch, 1, d_model)", "(1, seq, d_model)", "(1, batch, seq, d_model)")
 
 
 def _add_norm_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
     d_model, seq = pick(draw, 11, 17), pick(draw, 3, 6)
+    width = 2 * pick(draw, 50, 60)
+    # all are made before one is called, and the last one made has other settings than those called first
+    modules = {kind: plan.call("AddNorm", d_model, dropout=0.0, norm_first=first) for kind, first in KINDS.items()}
+    usual = plan.call("AddNorm", d_model, dropout=0.0)
+    dropping = {
+        kind: plan.call("AddNorm", width, dropout=PROBABILITY, norm_first=first) for kind, first in KINDS.items()
+    }
+    usual_dropping = plan.call("AddNorm", width)
+
     weight = torch.randn(d_model, d_model, generator=draw) / math.sqrt(d_model)
     sublayer = plan.linear("sublayer", weight)
     vectors = _vectors(draw, 2, seq, d_model)
     x = plan.tensor("x", vectors)
-    plan.hidden["x"] = vectors.double()
+    plan.hidden["x"], plan.hidden["d_model"] = vectors.double(), d_model
     standardised = layer_norm(vectors, torch.ones(d_model), torch.zeros(d_model))
     plan.hidden["update"] = (standardised @ weight.T).double()  # of pre-norm
-    narrow = plan.linear("narrow_sublayer", torch.randn(1, d_model, generator=draw))
     upstream = torch.randn(vectors.shape, generator=draw)
+    one = plan.tensor("one_sentence", vectors[:1])
+
+    # sub-layers that change the shape; those made of `type_as` give the same tensor, whatever their input is
+    narrow = plan.linear("narrow_sublayer", torch.randn(1, d_model, generator=draw))
     pooling = plan.attribute(plan.tensor("averages", torch.full((1, seq), 1 / seq)), "matmul")  # (batch, 1, d_model)
-    for kind, norm_first in KINDS.items():
-        add_norm = plan.call("AddNorm", d_model, dropout=0.0, norm_first=norm_first)
+    one_alone = plan.attribute(one, "type_as")
+    stacked = plan.attribute(plan.tensor("four_axes", vectors[None]), "type_as")
+    wide = pick(draw, 20, 29)
+    wider = plan.attribute(plan.tensor("wide_vectors", torch.randn(2, seq, wide, generator=draw)), "type_as")
+    plan.hidden["widths"] = str(wide), str(d_model)
+    others = dict(zip(OTHER_SHAPES, (narrow, pooling, one_alone, stacked), strict=True)) | {"wide": wider}
+
+    small_vectors = 0.02 * torch.randn(vectors.shape, generator=draw)
+    small, twice = plan.tensor("small_x", small_vectors), plan.tensor("small_x_twice", 2 * small_vectors)
+    plan.hidden["small"] = small_vectors.double()
+    itself = plan.attribute(plan.tensor("ones", torch.ones(d_model)), "mul")  # a sub-layer that learns nothing
+    for kind, add_norm in modules.items():
         plan.train(add_norm, False)  # what is wrong with the dropout costs only where it is asked for
         plan.call(add_norm, x, sublayer, label=kind)
-        plan.call(add_norm, x, narrow, label=f"{kind} narrow")
-        plan.call(add_norm, x, pooling, label=f"{kind} pooling")
+        plan.call(add_norm, one, sublayer, label=f"{kind} one")
+        for name, other in others.items():
+            plan.call(add_norm, x, other, label=f"{kind} {name}")
 
         leaf = plan.tensor(f"{kind}_x_with_gradient", vectors, requires_grad=True)
         plan.gradient(plan.call(add_norm, leaf, sublayer), upstream, leaf, label=f"gradient of {kind}")
+        plan.attribute(plan.call(add_norm, small, itself, label=f"{kind} small"), "requires_grad", f"{kind} reaches")
+        plan.learned(add_norm, label=f"{kind} learned")
+        plan.train(add_norm)
+        plan.call(add_norm, x, sublayer)
+        plan.train(add_norm, False)
+        plan.call(add_norm, x, sublayer, label=f"{kind} later")
 
     # the same with the learner's own LayerNorm: x + sublayer(x) by the tensor's method
     leaf = plan.tensor("x_with_gradient", vectors, requires_grad=True)
@@ -1066,6 +1135,9 @@ def _add_norm_challenge(seed: int) -> Plan:
     post = plan.call(norm, plan.call(add, plan.call(sublayer, leaf)))
     own_update = plan.call(sublayer, plan.call(norm, leaf), label="own update of pre")
     pre = plan.call(add, own_update)
+    plan.learned(norm, label="own learned")
+    plan.attribute(plan.call(norm, small, label="own small of pre"), "requires_grad", "own reaches")
+    plan.call(norm, twice, label="own small of post")
     plan.hidden["gradients"], plan.hidden["directions"] = {}, {}
     start, ones, zeros = vectors.clone().requires_grad_(), torch.ones(d_model), torch.zeros(d_model)
     right_post = layer_norm(start + start @ weight.T, ones, zeros)
@@ -1075,24 +1147,22 @@ def _add_norm_challenge(seed: int) -> Plan:
         (gradient,) = torch.autograd.grad(right, start, upstream)
         plan.hidden["gradients"][kind] = gradient.double()
         plan.hidden["directions"][kind] = _direction((right if kind == "post" else right - start).detach().double())
-    usual = plan.call("AddNorm", d_model, dropout=0.0)
     plan.train(usual, False)
     plan.call(usual, x, sublayer, label="usual order")
 
     # whatever its input is, this sub-layer gives the same everywhere: so the few values that come out tell where
     # the dropout fell
-    width = 2 * pick(draw, 50, 60)
     constant = plan.linear("constant_sublayer", torch.zeros(width, width), torch.full((width,), OUTPUT))
     levels = torch.where(torch.rand(8, 16, width, generator=draw) < 0.5, LOW, HIGH)
     two_levels = plan.tensor("two_level_x", levels)
     plan.hidden["low"] = levels == LOW
-    for kind, norm_first in KINDS.items():
-        add_norm = plan.call("AddNorm", width, dropout=PROBABILITY, norm_first=norm_first)
+    for kind, add_norm in dropping.items():
         plan.seed(seed)
         plan.call(add_norm, two_levels, constant, label=f"{kind} training")
+        plan.call(add_norm, two_levels, constant, label=f"{kind} again")
         plan.train(add_norm, False)
         plan.call(add_norm, two_levels, constant, label=f"{kind} evaluation")
-    plan.call(plan.call("AddNorm", width), two_levels, constant, label="usual training")
+    plan.call(usual_dropping, two_levels, constant, label="usual training")
     return plan
 
 
@@ -1144,20 +1214,23 @@ def _singly(dropped: Tensor) -> bool:
 def _dropout(a: Answers, kind: str) -> tuple:
     dropped = _dropped(a, f"{kind} training", PROBABILITY)
     levels = torch.stack([_levels(a, f"{kind} {mode}") for mode in ("training", "evaluation")])
+    afresh = not torch.equal(a[f"{kind} training"], a[f"{kind} again"])
     if kind == "pre":
-        return levels, _often(dropped, PROBABILITY), _singly(dropped)
+        return levels, _often(dropped, PROBABILITY), _singly(dropped), afresh
     usual = _often(_dropped(a, "usual training", USUAL_PROBABILITY), USUAL_PROBABILITY)
-    return levels, _often(dropped, PROBABILITY), _singly(dropped), usual
+    return levels, _often(dropped, PROBABILITY), _singly(dropped), afresh, usual
 
 
 def _dropout_in_words(got: tuple) -> str:
-    levels, often, singly, *usual = got
+    levels, often, singly, afresh, *usual = got
     if levels[1].sum() > 2:
-        return "in evaluation yours drops something"
+        return "in evaluation yours drops something, or does not take each vector by itself"
     if levels[0].sum() == 4 and not often:
         return "in training yours is not what comes of dropping, with the probability `dropout`, entries that are added"
     if often and not singly:
         return "in training yours drops whole vectors, or the same entries of all: each entry is dropped by itself"
+    if often and not afresh:
+        return "in training yours drops the same entries at every call"
     if often and usual == [False]:
         return "unless `dropout` is given, yours drops another share than the exercise states"
     return "in training yours is not what comes of dropping entries of the sub-layer's output, before the sum"
@@ -1177,24 +1250,60 @@ def _points_right(a: Answers, kind: str, direction: Tensor) -> bool:
     return torch.allclose(direction, a.hidden["directions"][kind], atol=1e-3)
 
 
+def _norm_held(a: Answers, kind: str) -> tuple[bool, bool, bool]:
+    """Whether the module holds one norm that learns, whether that one is at work, and whether its ε is the usual one.
+
+    What the learner's own LayerNorm does counts as right, too.
+    """
+    learned, reached = a[f"{kind} learned"] == 2 * a.hidden["d_model"], a[f"{kind} reaches"]
+    normed = a[f"{kind} small"] - (a.hidden["small"] if kind == "pre" else 0)
+    small = bool(_spread(normed).min() > 0.85)  # with ε as 1e-3 it is 0.6, with a variance divided by one less 0.92
+    with suppress(CannotJudge):
+        learned, reached = learned or a[f"{kind} learned"] == a["own learned"], reached or not a["own reaches"]
+        small = small or _agreement(normed, a[f"own small of {kind}"]) > 0.99
+    return learned, reached, small
+
+
+def _steady(a: Answers, kind: str) -> tuple[bool, bool]:
+    """Whether in evaluation a sentence alone comes out as among others, and the same after a pass in training."""
+    whole = a[kind]
+    return _agreement(a[f"{kind} one"], whole[:1]) > 0.999, _agreement(a[f"{kind} later"], whole) > 0.999
+
+
+def _held_in_words(learned: bool, reached: bool, small: bool, one: bool, later: bool) -> str:
+    """What is wrong beside the values; empty where nothing is."""
+    if not one:
+        return "a batch of one sentence comes out otherwise than that sentence among others"
+    if not later:
+        return "in evaluation your output is another one after a call in training"
+    if not learned:
+        return "what your module has to learn is not what one layer norm of width d_model has: a γ and a β"
+    if not reached:
+        return "the layer norm that your module holds has no part in the output"
+    return "" if small else "where the entries of x are small, of size 0.02, what your norm gives is too small"
+
+
 def _post(a: Answers) -> tuple:
     direction = _direction(a["post"])
     normalised = bool((_spread(a["post"]) - 1).abs().max() < 0.1)
     in_training = bool(_spread(a["post training"]).max() < 2)  # of x it is about 5
     usual = _points_right(a, "post", _direction(a["usual order"]))
     right = _points_right(a, "post", direction)
-    return direction, right, normalised, in_training, usual, _gradient_is_right(a, "post")
+    gradient = _gradient_is_right(a, "post")
+    return direction, right, normalised, in_training, usual, gradient, *_norm_held(a, "post"), *_steady(a, "post")
 
 
 def _post_in_words(got: tuple) -> str:
-    _, right, normalised, in_training, usual, _ = got
+    _, right, normalised, in_training, usual, gradient, *held = got
     if not normalised:
         return "your output is not normalised"
     if not right:
         return "your output does not point where the norm of x + sublayer(x) does"
     if not in_training:
         return "in training your output is not normalised"
-    return CUT_OFF if usual else "unless `norm_first` is given, your output is not the one with `norm_first=False`"
+    if not usual:
+        return "unless `norm_first` is given, your output is not the one with `norm_first=False`"
+    return _held_in_words(*held) if gradient else CUT_OFF
 
 
 def _pre(a: Answers) -> tuple:
@@ -1207,27 +1316,45 @@ def _pre(a: Answers) -> tuple:
         with suppress(CannotJudge):
             sizes = _agreement(update, a["own update of pre"]) > 0.99
     right = sizes and _points_right(a, "pre", direction)
-    return direction, right, in_training, _gradient_is_right(a, "pre")
+    return direction, right, in_training, _gradient_is_right(a, "pre"), *_norm_held(a, "pre"), *_steady(a, "pre")
 
 
 def _pre_in_words(got: tuple) -> str:
-    _, right, in_training, _ = got
+    _, right, in_training, gradient, *held = got
     if not right:
         return "what your output adds to x is not what the sub-layer makes of the norm of x"
-    return CUT_OFF if in_training else "in training your output is not x, as it came, and something added"
+    if not in_training:
+        return "in training your output is not x, as it came, and something added"
+    return _held_in_words(*held) if gradient else CUT_OFF
 
 
 def _refused(a: Answers) -> tuple:
-    """The errors that a fitting sub-layer (none) and some that change the shape raise."""
-    return tuple(a.raises(f"{kind}{shape}") for shape in ("", " narrow", " pooling") for kind in KINDS)
+    """The errors that a fitting sub-layer (none) and some that change the shape raise; whether one names the shapes,
+    and whether no call does anything.
+    """
+    errors = [
+        a.raises(" ".join([kind, *shape])) for shape in ((), *((name,) for name in OTHER_SHAPES)) for kind in KINDS
+    ]
+    widths = a.hidden["widths"]
+    named = [a.raises(f"{kind} wide") == "ValueError" and a.mentions(f"{kind} wide", *widths) for kind in KINDS]
+    return *errors, *named, not any(errors) and all(_idle(a, kind) for kind in KINDS)
+
+
+def _idle(a: Answers, kind: str) -> bool:
+    try:
+        return torch.allclose(a[kind], a.hidden["x"], rtol=1e-4)
+    except CannotJudge:
+        return True
 
 
 def _refused_in_words(got: tuple) -> str:
     if got[0] or got[1]:
         return f"your code raises {got[0] or got[1]} for a sub-layer that keeps the shape"
-    cases = [(shape, order) for shape in ("(batch, seq, 1)", "(batch, 1, d_model)") for order in KINDS.values()]
-    (shape, order), error = next(each for each in zip(cases, got[2:], strict=True) if each[1] != "ValueError")
-    return f"with `norm_first={order}`, a sub-layer that gives the shape {shape} raises {error or 'no error'}"
+    cases = [(shape, order) for shape in OTHER_SHAPES for order in KINDS.values()]
+    for (shape, order), error in zip(cases, got[2:-3], strict=True):
+        if error != "ValueError":
+            return f"with `norm_first={order}`, a sub-layer that gives the shape {shape} raises {error or 'no error'}"
+    return "where the sub-layer gives vectors of another width, there is no ValueError that names both shapes"
 
 
 class _AddNorm(nn.Module):
@@ -1411,6 +1538,9 @@ def _measured(
     return tuple(reversed(sizes)) if swapped else tuple(sizes)
 
 
+SIZES = "with", "without"
+
+
 def _depth_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
@@ -1418,9 +1548,11 @@ def _depth_challenge(seed: int) -> Plan:
     plan.name("paths_through_two", label="paths_through_two")
     for label, low, high, few in (("small", 0.2, 0.4, 1), ("minus", -0.9, -0.6, 2), ("below", -1.5, -1.2, 2)):
         slope = round(low + (high - low) * torch.rand((), generator=draw).item(), 3)
-        prediction = plan.call("predict", slope, 2 * pick(draw, few, 2 * few) + 1)
-        for index, kind in enumerate(("with", "without")):
-            plan.item(prediction, index, label=f"{label} {kind}")
+        odd = 2 * pick(draw, few, 2 * few) + 1
+        for parity, num_layers in (("odd", odd), ("even", odd + 1)):
+            prediction = plan.call("predict", slope, num_layers)
+            for index, kind in enumerate(SIZES):
+                plan.item(prediction, index, label=f"{label} {parity} {kind}")
     # the few are strong, so that with residuals and without the sizes do not differ by much
     for label, num_layers, strength in (("few", pick(draw, 3, 4), 1.5), ("all", 24, 1.0)):
         d_model, seq = pick(draw, 5, 9), pick(draw, 2, 4)
@@ -1434,10 +1566,27 @@ def _depth_challenge(seed: int) -> Plan:
             layers.insert(2, plan.attribute(level, "maximum"))
         x = plan.tensor(f"{label}_x", torch.randn(2, seq, d_model, generator=draw))
         upstream = plan.tensor(f"{label}_upstream", torch.randn(2, seq, d_model, generator=draw))
-        measured = plan.call("first_gradients", layers, x, upstream)
-        for index, kind in enumerate(("with", "without")):
-            plan.item(measured, index, label=f"{label} {kind}")
+        for again in ("", " again") if label == "few" else ("",):
+            measured = plan.call("first_gradients", layers, x, upstream)
+            for index, kind in enumerate(SIZES):
+                plan.item(measured, index, label=f"{label}{again} {kind}")
     return plan
+
+
+def _predicted(*slopes: str):
+    labels = [f"{slope} {parity} {kind}" for parity in ("odd", "even") for slope in slopes for kind in SIZES]
+    return lambda a: tuple(a[label] for label in labels)
+
+
+def _measurement(kind: str):
+    return lambda a: (a[f"few {kind}"], a[f"all {kind}"], a[f"few again {kind}"])
+
+
+def _measured_in_words(got: tuple) -> str:
+    few, _, again = got
+    if abs(again - few) > 1e-3 * abs(few):
+        return f"called twice with the same layers and the same x, yours gives {few:.4g} and then {again:.4g}"
+    return _either_in_words("you measure {:.4g} for a few layers and {:.4g} for 24", got)
 
 
 def _either_in_words(says: str, got: tuple) -> str:
@@ -1497,33 +1646,39 @@ GRADIENT_DEPTH = Exercise(
             "predicted",
             1,
             "`predict` is right for slopes above 0",
-            lambda a: (a["small with"], a["small without"]),
-            reason=lambda got: _either_in_words("you predict {:.4g} with residuals and {:.4g} without", got),
+            _predicted("small"),
+            reason=lambda got: _either_in_words(
+                "for an odd number of layers you predict {:.4g} with residuals and {:.4g} without, for an even one "
+                "{:.4g} and {:.4g}",
+                got,
+            ),
         ),
         Claim(
             "predicted_negative",
             1,
             "`predict` is right for slopes below 0",
-            lambda a: (a["minus with"], a["minus without"], a["below with"], a["below without"]),
+            _predicted("minus", "below"),
             reason=lambda got: _either_in_words(
-                "between −1 and 0 you predict {:.4g} with residuals and {:.4g} without, below −1 {:.4g} and {:.4g}", got
+                "for an odd number of layers and a slope between −1 and 0 you predict {:.4g} with residuals and {:.4g} "
+                "without, below −1 {:.4g} and {:.4g}; for an even number {:.4g} and {:.4g}, below −1 {:.4g} and {:.4g}",
+                got,
             ),
         ),
         Claim(
             "without",
             1,
             "`first_gradients` measures the stack without residuals",
-            lambda a: (a["few without"], a["all without"]),
+            _measurement("without"),
             tolerance=1e-3,
-            reason=lambda got: _either_in_words("you measure {:.4g} for a few layers and {:.4g} for 24", got),
+            reason=_measured_in_words,
         ),
         Claim(
             "with",
             2,
             "`first_gradients` measures the stack with residuals",
-            lambda a: (a["few with"], a["all with"]),
+            _measurement("with"),
             tolerance=1e-3,
-            reason=lambda got: _either_in_words("you measure {:.4g} for a few layers and {:.4g} for 24", got),
+            reason=_measured_in_words,
         ),
     ),
     misconceptions=(

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from encoder_grader.bug_hunt import Bug, bug_hunt
 from encoder_grader.exercise import Claim, Exercise, Misconception
-from encoder_grader.judge import Answers
+from encoder_grader.judge import Answers, CannotJudge
 from encoder_grader.plan import Plan, Ref, pick
 from encoder_lib.attention import (
     MultiHeadAttention,
@@ -190,7 +190,7 @@ def _attention_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan(watch=ATTENTION_BUILT_INS)
     # all axes differ, none is 1, and the scores neither saturate nor vanish even without the scale
-    batch, num_heads, seq_q, seq_k, d_k, d_v = 2, 3, 5, pick(draw, 6, 8), pick(draw, 9, 11), pick(draw, 12, 13)
+    batch, num_heads, seq_q, seq_k, d_k, d_v = 2, 3, 5, pick(draw, 7, 8), pick(draw, 9, 11), pick(draw, 12, 13)
 
     def triple(name: str, *leading: int, requires_grad: bool = False) -> list[Ref]:
         shapes = {"query": (*leading, seq_q, d_k), "key": (*leading, seq_k, d_k), "value": (*leading, seq_k, d_v)}
@@ -206,9 +206,19 @@ def _attention_challenge(seed: int) -> Plan:
 
     heads = triple("", batch, num_heads)
     attend("heads", heads)
-    d_k, seq_q = d_k - 5, 4
-    attend("single", triple("other_", 1))
-    attend("bare", triple("bare_"))
+    d_k, seq_q = d_k - 5, 3
+    single, bare = triple("other_", 1), triple("bare_")
+    attend("single", single)
+    attend("bare", bare)
+    few = torch.rand(seq_q, seq_k, generator=draw) < 0.5
+    few[..., 1], few[..., 3] = True, False
+    few_mask = plan.tensor("few_mask", few)
+    attend("single masked", single, few_mask)
+    attend("bare masked", bare, few_mask)
+    # one key lies so far below that what is left of a score above the row's mean overflows
+    keys = torch.ones(seq_k)
+    keys[0] = -6
+    attend("spread", _far_scores("spread", bare, plan, draw, 150, torch.ones(seq_q), keys, spread=60))
     d_k, seq_q = d_k + 5, 5
 
     masks = _drawn_masks(batch, num_heads, seq_q, seq_k, draw)
@@ -218,8 +228,15 @@ def _attention_challenge(seed: int) -> Plan:
         mask[..., 1], mask[..., 3] = True, False
     for call, mask in masks.items():
         attend(call, heads, plan.tensor(f"{call}_mask".replace(" ", "_"), mask))
-    attend("low", _low_scores(heads, plan, draw), plan.tensor("mask_for_low_scores", masks["every"]))
-    plan.hidden["masks"], plan.hidden["hiding"] = masks, masks | {"low": masks["every"]}
+    low = _far_scores("low", heads, plan, draw, 150, torch.ones(seq_q), -torch.ones(seq_k))
+    attend("low", low, plan.tensor("mask_for_low_scores", masks["every"]))
+    # a hidden key scores 120 above the others in some rows, and in the other rows all of these score 120 more
+    keys = -torch.ones(seq_k)
+    keys[3] = 1
+    high = _far_scores("high", heads, plan, draw, 60, torch.ones(seq_q) - 2 * (torch.arange(seq_q) % 2), keys)
+    attend("high", high, plan.tensor("mask_for_high_scores", masks["keys"]))
+    plan.hidden["masks"] = masks
+    plan.hidden["hiding"] = masks | {"low": masks["every"], "single masked": few, "bare masked": few}
 
     nothing = torch.rand(batch, 1, seq_q, seq_k, generator=draw) < 0.5
     nothing[..., 0], nothing[:, :, 3] = True, True
@@ -233,12 +250,22 @@ def _attention_challenge(seed: int) -> Plan:
     return plan
 
 
-def _low_scores(inputs: list[Ref], plan: Plan, draw: torch.Generator) -> list[Ref]:
-    """Query and key that point away from each other: all scores lie near −150."""
+def _far_scores(
+    name: str, inputs: list[Ref], plan: Plan, draw: torch.Generator, size: float, rows: Tensor, keys: Tensor, spread=2.0
+) -> list[Ref]:
+    """Query and key whose scores lie near size · rows · keys, and in each row up to `spread` apart beside that."""
     query, key, _ = (plan.tensors[plan.steps[each.step]["key"]] for each in inputs)
-    away = F.normalize(torch.randn(query.shape[-1], generator=draw), dim=0)
-    away = away * math.sqrt(150 * math.sqrt(query.shape[-1]))
-    return [plan.tensor("far_query", away + query / 10), plan.tensor("far_key", key / 10 - away), inputs[2]]
+    d_k = query.shape[-1]
+    along = F.normalize(torch.randn(d_k, generator=draw), dim=0)
+    query, key = (each - (each @ along)[..., None] * along for each in (query, key))
+    scores = query @ key.transpose(-2, -1) / math.sqrt(d_k)
+    query = query * spread / (scores.amax(-1) - scores.amin(-1)).max()
+    along = along * math.sqrt(size * math.sqrt(d_k))
+    return [
+        plan.tensor(f"{name}_query", rows[:, None] * along + query),
+        plan.tensor(f"{name}_key", keys[:, None] * along + key),
+        inputs[2],
+    ]
 
 
 def _averaged(a: Answers) -> tuple:
@@ -257,7 +284,7 @@ def _averaged_in_words(got: tuple) -> str:
 
 def _centred_logarithms(weights: Tensor) -> Tensor:
     """The scores without what every row, and every column, has in common: whatever the weights were divided by."""
-    scores = weights.clamp(min=1e-300).log()
+    scores = weights.clamp(min=1e-37).log()  # float32 is coarse below
     return scores - scores.mean(-1, keepdim=True) - scores.mean(-2, keepdim=True) + scores.mean((-2, -1), keepdim=True)
 
 
@@ -277,6 +304,13 @@ def _hidden_and_seen_in_words(got: tuple) -> str:
 
 
 UNMASKED = ("heads", "single", "bare")
+
+
+def _scores(a: Answers) -> tuple:
+    """Of all queries and keys; where the scores lie far apart, without the key that gets no weight."""
+    return *(_centred_logarithms(a[f"{call} weights"]) for call in UNMASKED), _centred_logarithms(
+        a["spread weights"][:, 1:]
+    )
 
 
 def _sums(a: Answers, calls: Iterable[str]) -> tuple:
@@ -367,6 +401,12 @@ def _exponentials_as_they_are(query, key, value, mask=None):
     return weights @ value, weights
 
 
+def _clamped(query, key, value, mask=None):
+    scores = (query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])).clamp(-50, 50)
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e9).softmax(-1) * mask
+    return weights @ value, weights
+
+
 def _keys_averaged(query, key, value, mask=None):
     weights = _weigh(query, key, mask)
     return weights @ key, weights
@@ -390,7 +430,7 @@ ATTENTION = Exercise(
             "scale",
             1,
             "the scores are the dot products of query and key, divided by √d_k",
-            lambda a: tuple(_centred_logarithms(a[f"{call} weights"]) for call in UNMASKED),
+            _scores,
             picture=lambda a: a["heads weights"][0, 0],
         ),
         Claim(
@@ -413,7 +453,7 @@ ATTENTION = Exercise(
             "shared",
             1,
             "under a mask the weights that remain add up to 1",
-            lambda a: _sums(a, a.hidden["masks"]),
+            lambda a: _sums(a, [*a.hidden["masks"], "high"]),
             reason=_sums_in_words,
         ),
         Claim(
@@ -507,9 +547,16 @@ ATTENTION = Exercise(
         ),
         Misconception(
             "no_maximum",
-            "you take the exponentials of the scores as they are: where all are very low, so is the sum: it becomes 0",
+            "your exponentials overflow where scores are high, or vanish where all are very low: their sum becomes "
+            "infinite, or 0",
             SOFTMAX,
             {"scaled_dot_product_attention": _exponentials_as_they_are},
+        ),
+        Misconception(
+            "clamped",
+            "you clip the scores: beyond the limit all become equal",
+            SOFTMAX,
+            {"scaled_dot_product_attention": _clamped},
         ),
         Misconception(
             "nan_row",
@@ -705,6 +752,9 @@ def _heads_challenge(seed: int) -> Plan:
         plan.call("split_heads", x, num_heads, label=f"{name}split")
         heads = plan.tensor(f"{name}heads", torch.randn(batch, num_heads, seq, d_k, generator=draw))
         plan.call("merge_heads", heads, label=f"{name}merged")
+    one = torch.randn(1, 4, 5, generator=draw)  # one sequence, one head
+    plan.call("split_heads", plan.tensor("one_x", one), 1, label="one split")
+    plan.call("merge_heads", plan.tensor("one_head", one[:, None]), label="one merged")
     plan.call("split_heads", plan.tensor("uneven_x", torch.randn(4, 8, 10, generator=draw)), 4, label="uneven")
     return plan
 
@@ -751,14 +801,14 @@ HEADS = Exercise(
             "split",
             1,
             "head j of a token is the j-th run of d_k entries of its vector",
-            _of("split", "other_split"),
+            _of("split", "other_split", "one split"),
             picture=lambda a: a["split"][0, 1],
         ),
         Claim(
             "merged",
             1,
             "`merge_heads` lays each token's heads side by side again",
-            _of("merged", "other_merged"),
+            _of("merged", "other_merged", "one merged"),
             picture=lambda a: a["merged"][0],
         ),
         Claim(
@@ -835,6 +885,13 @@ def _projections(d_model: int, draw: torch.Generator, bias: bool = True) -> dict
     return weights
 
 
+def _copying(d_model: int) -> dict[str, Tensor]:
+    """Weights with which a module averages its inputs as they are, all of them equally."""
+    shown = {"w_q": 0.0, "w_k": 1.0, "w_v": 1.0, "w_o": 1.0}
+    weights = {f"{name}.weight": size * torch.eye(d_model) for name, size in shown.items()}
+    return weights | {f"{name}.bias": torch.zeros(d_model) for name in shown}
+
+
 def _multi_head_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan(watch=ATTENTION_BUILT_INS)
@@ -847,25 +904,25 @@ def _multi_head_challenge(seed: int) -> Plan:
         plan.item(result, 0, label=f"{label} output")
         plan.item(result, 1, label=f"{label} weights")
 
-    def loaded(d_model: int, num_heads: int) -> Ref:
+    def loaded(d_model: int, num_heads: int) -> tuple[Ref, dict[str, Tensor]]:
         module = plan.call("MultiHeadAttention", d_model, num_heads)
         weights = _projections(d_model, draw)
         plan.load(module, weights)
         plan.hidden[f"{num_heads} heads"] = {name: weight.double() for name, weight in weights.items()}
-        return module
+        return module, weights
 
     num_heads, d_k = 3, pick(draw, 7, 9)
-    d_model = num_heads * d_k
-    attention = loaded(d_model, num_heads)
+    d_model, other_d_model = num_heads * d_k, 4 * (d_k - 3)
+    attention, _ = loaded(d_model, num_heads)
+    other, weights = loaded(other_d_model, 4)  # before the first is called: each keeps its own sizes
     token, memory, content = (numbers(name, 2, 1, d_model) for name in ("token", "memory", "content"))
-    plan.call(attention, token, label="single")
+    alone = torch.cat([plan.tensors[name] for name in ("token", "memory", "content")])
+    plan.call(attention, plan.tensor("tokens", alone), label="single")
     x = numbers("x", 2, 5, d_model)
     plan.hidden["x"] = plan.tensors["x"].double()
     both("self", attention, x)
 
     # cross-attention: to one token only, which then gets the whole weight; then to several
-    plan.call(attention, memory, label="memory")
-    plan.call(attention, content, label="content")
     plan.call(attention, token, memory, label="to memory")
     plan.call(attention, token, memory, content, label="to content")
     plan.call(attention, token, value=content, label="to content alone")
@@ -885,27 +942,30 @@ def _multi_head_challenge(seed: int) -> Plan:
         if call in ALONE:
             plan.call(attention, *inputs, mask=mask, label=f"{call} alone")
 
-    d_model = 4 * (d_k - 3)
+    d_model = other_d_model
     other_x = numbers("other_x", 3, 7, d_model)
     plan.hidden["other_x"] = plan.tensors["other_x"].double()
-    other = loaded(d_model, 4)
     plan.train(other, False)
     both("other", other, other_x)
+    copying = _copying(d_model)
+    plan.load(other, copying)  # after a call: the new weights count
+    plan.call(other, numbers("one_token", 1, 1, d_model), label="one")
     dropping = plan.call("MultiHeadAttention", d_model, 4, dropout=DROPOUT)
-    weights = _projections(d_model, draw)
     plan.load(dropping, weights)
     plan.seed(seed)
     plan.call(dropping, other_x, label="training")
     plan.train(dropping, False)
     plan.call(dropping, other_x, label="evaluation")
-    plan.call(dropping, other_x, label="evaluation again")
-    # a token alone in its sequence has the weight 1 in each head, or none; and here the output is the context
-    nothing_after = {"w_o.weight": torch.eye(d_model), "w_o.bias": torch.zeros(d_model)}
-    plan.load(dropping, weights | nothing_after)
-    tokens = numbers("tokens", 32, 1, d_model)
-    for mode in ("training", "evaluation"):
-        plan.train(dropping, mode == "training")
-        plan.call(dropping, tokens, label=f"tokens in {mode}")
+    # all scores are equal, and all values nearly 1: a head's output tells how many weights it has kept
+    plan.load(dropping, copying)
+    plan.train(dropping)
+    near_one = (1 + torch.arange(SEQ) / 200)[:, None].expand(8, SEQ, d_model)
+    inputs = plan.tensor("near_one", near_one)
+    causal = plan.tensor("causal_mask_in_training", torch.ones(SEQ, SEQ, dtype=torch.bool).tril())
+    plan.call(dropping, inputs, label="kept")
+    plan.item(plan.call(dropping, inputs, mask=causal, need_weights=True), 0, label="kept under a mask")
+    plan.train(dropping, False)
+    plan.call(dropping, inputs, label="all kept")
 
     fresh = plan.call("MultiHeadAttention", d_model, 4)
     upstream = torch.randn(3, 7, d_model, generator=draw)
@@ -913,7 +973,7 @@ def _multi_head_challenge(seed: int) -> Plan:
     return plan
 
 
-DROPOUT = 0.25
+DROPOUT, SEQ = 0.25, 5
 ALONE = ("every", "memory")  # the masks with which the output is also asked for without the weights
 
 
@@ -984,10 +1044,11 @@ def _crossed(a: Answers) -> tuple:
 
     And whether the keys matter to the output, and the queries.
     """
+    _, memory, content = a["single"].split(2)
     return (
-        1 + a["to memory"] - a["memory"],
-        1 + a["to content"] - a["content"],
-        1 + a["to content alone"] - a["content"],
+        1 + a["to memory"] - memory,
+        1 + a["to content"] - content,
+        1 + a["to content alone"] - content,
         bool((a["cross"] - a["other cross"]).abs().max() > 1e-4),
         bool((a["cross"] - a["cross"].mean(1, keepdim=True)).abs().max() > 1e-4),
     )
@@ -1009,42 +1070,85 @@ def _crossed_in_words(got: tuple) -> str:
 
 
 def _kept(a: Answers) -> tuple:
-    """What dropout makes of weights of 1, each head's context beside the same without dropout.
+    """What dropout makes of equal weights, each head's context beside the same without dropout.
 
-    Whether they differ by one number in each head; whether each entry by itself is dropped or scaled up; whether the
-    number of a head is ever zero; and the largest.
+    Whether they differ by one number in each head; what is dropped alike; whether each number is a count of weights
+    that are kept and scaled up; the largest, 0 where all are the same; whether too few are kept; whether weights are
+    dropped under a mask, too, and where they are asked for; and whether two calls drop the same.
     """
-    contexts, values = (a[f"tokens in {mode}"].unflatten(-1, (4, -1)) for mode in ("training", "evaluation"))
-    factors = (contexts * values).sum(-1, keepdim=True) / values.square().sum(-1, keepdim=True).clamp(min=1e-9)
-    whole = bool((contexts - factors * values).abs().max() < 1e-3)
-    single = (contexts.abs() < 1e-3) | ((contexts - values / (1 - DROPOUT)).abs() < 1e-3)
-    return whole, bool(single.all()), bool((factors.abs() < 1e-3).any()), factors.max().item() if whole else 0.0
+    kept, clean = (a[label].unflatten(-1, (4, -1)) for label in ("kept", "all kept"))
+    factors = (kept * clean).sum(-1) / clean.square().sum(-1).clamp(min=1e-9)  # (batch, seq_q, num_heads)
+    every, again = True, False
+    if _there(a, "every masked output"):
+        masked = a["kept under a mask"].unflatten(-1, (4, -1))
+        every = bool((masked - masked[:1]).abs().max() > 1e-4)
+        again = bool((kept - masked)[:, -1].abs().max() < 0.05) and every
+    if (kept - factors[..., None] * clean).abs().max() > 0.1:
+        return False, "", False, 0.0, False, every, False
+    if (factors - factors.mean()).abs().max() < 0.05:
+        return True, "", False, 0.0, False, every, False
+    if alike := _alike(factors, _there(a, "other weights")):  # what its few draws gave is a matter of chance
+        return True, alike, False, 0.0, False, every, again
+    counts = factors * SEQ * (1 - DROPOUT)
+    scaled = bool((counts - counts.round()).abs().max() < 0.15)
+    largest = round(factors.max().item(), 1)
+    return True, "", scaled, largest, bool(factors.mean() < largest / 2), every, again
+
+
+def _there(a: Answers, label: str) -> bool:
+    """Whether there is such a result; where there is none, other claims say so."""
+    try:
+        a[label]
+    except CannotJudge:
+        return False
+    return True
+
+
+def _alike(factors: Tensor, heads: bool) -> str:
+    """Which weights are dropped alike, though each should have been drawn by itself; empty where none are."""
+    others = {
+        "every sequence loses the same weights": factors[:1],
+        "every query loses the same keys": factors[:, :1],
+        "a query loses all of its keys or none": factors.max() * (factors > factors.max() / 2),
+    }
+    if heads:
+        others["every head loses the same weights"] = factors[..., :1]
+    return next((words for words, other in others.items() if (factors - other).abs().max() < 0.1), "")
 
 
 def _dropped(a: Answers) -> tuple:
     """Whether training differs, whether evaluation does, whether the output's entries are dropped; and `_kept`."""
-    training, evaluation = a["training"], a["evaluation"]
+    training, evaluation, kept = a["training"], a["evaluation"], _kept(a)
+    in_evaluation = _there(a, "other output") and bool((evaluation - a["other output"]).abs().max() > 1e-3)
     return (
         bool((training - evaluation).abs().max() > 1e-3),
-        bool((a["evaluation again"] - evaluation).abs().max() > 1e-4),
+        in_evaluation,
         bool((training == 0).double().mean() > 0.1),
-        *_kept(a),
+        *((False, "", False, 0.0, False, False, False) if in_evaluation else kept),
     )
 
 
 def _dropped_in_words(got: tuple) -> str:
-    in_training, in_evaluation, output, whole, _, some, largest = got
+    in_training, in_evaluation, output, whole, alike, scaled, largest, few, every, again = got
     if in_evaluation:
-        return "in evaluation two calls on the same input differ"
+        return "in evaluation the output is not the one without dropout"
     if not in_training:
         return f"in training the output is the same as in evaluation, although dropout is {DROPOUT}"
     if output:
         return "in training entries of your output are zero"
     if not whole:
         return "in training the output is not what dropped weights, and nothing else, would give"
-    if not some:
-        return "in training no weight is ever dropped, but something before it is"
-    return f"with a dropout of {DROPOUT} the weights that are left in training are multiplied by {largest:.4g}"
+    if alike:
+        return f"in training {alike}: each weight should be drawn by itself"
+    if again:
+        return "in training every call drops the same weights"
+    if not largest:
+        return "in training a query's weights always add up to the same: no one of them is dropped by itself"
+    if not scaled:
+        return f"with a dropout of {DROPOUT} the weights that are left in training are multiplied by {largest:.4g}"
+    if not every:
+        return "in training no weight is dropped where there is a mask, or where the weights are asked for"
+    return f"in training too {'many' if few else 'few'} weights are dropped for a dropout of {DROPOUT}"
 
 
 def _drop_scores(query, key, value, mask, weights, dropout):
@@ -1140,7 +1244,7 @@ MULTI_HEAD_ATTENTION = Exercise(
             "values",
             1,
             "a token that sees only itself gets its own value: through `w_v`, then through `w_o`",
-            lambda a: a["single"],
+            _of("single", "one"),
         ),
         Claim(
             "heads",
@@ -1484,10 +1588,11 @@ def _repair_challenge(seed: int) -> Plan:
     num_heads, d_k = 3, pick(draw, 4, 6)
     d_model = num_heads * d_k
     attention = plan.call("RepairedAttention", num_heads, d_model)
+    plan.call("RepairedAttention", 2, 10)  # before the first is called: each keeps its own sizes
     x = torch.randn(2, 7, d_model, generator=draw)
     first, last = x.clone(), x.clone()
-    first[:, 0] += 1
-    last[:, -1] += 1
+    first[0, 0] += 1
+    last[1, -1] += 1
     order = torch.randperm(7, generator=draw)
     inputs = {"x": x, "first_changed": first, "last_changed": last, "shuffled_x": x[:, order]}
     for name, numbers in inputs.items():
@@ -1496,29 +1601,43 @@ def _repair_challenge(seed: int) -> Plan:
     upstream = torch.randn(2, 7, d_model, generator=draw)
     again = plan.call(attention, plan.tensor("same_x", x), label="again")
     plan.reached(again, upstream, attention, label="reached")
-    loaded = plan.call("RepairedAttention", num_heads, d_model)
-    plan.load(loaded, _projections(d_model, draw, bias=False))
-    plan.call(loaded, plan.tensor("another_x", torch.randn(2, 5, d_model, generator=draw)), label="loaded")
+    plan.load(attention, _projections(d_model, draw, bias=False))  # after the calls: the new weights count
+    plan.call(attention, plan.tensor("another_x", torch.randn(2, 8, d_model, generator=draw)), label="loaded")
+    plan.call(attention, plan.tensor("one_sequence", torch.randn(1, 9, d_model, generator=draw)), label="loaded alone")
     return plan
 
 
 def _across_tokens(a: Answers) -> tuple:
-    """Whether two calls agree, whether outputs change with the first token, and the last, and move with the tokens."""
+    """Whether two calls agree, whether outputs change with the first token, and the last, and move with the tokens.
+
+    And what a token's output depends on where it is not the other tokens.
+    """
     before, moved = a["x"], a["x"][:, a.hidden["order"]]
+    by_first, by_last = a["first_changed"] - before, a["last_changed"] - before
+    first, last = bool(by_first[0, 1:].abs().max() > 1e-5), bool(by_last[1, :-1].abs().max() > 1e-5)
+    instead = ""
+    if not (first and last):
+        if by_first[1].abs().max() > 1e-5:
+            instead = "it changes with other sequences"
+        elif (by_first[0, 0] - by_last[1, -1]).abs().max() < 1e-4:
+            instead = "it is no more than a projection of its own token"
     return (
         bool((before - a["again"]).abs().max() < 1e-4),
-        bool((before - a["first_changed"])[:, 1:].abs().max() > 1e-5),
-        bool((before - a["last_changed"])[:, :-1].abs().max() > 1e-5),
+        first,
+        last,
         bool((moved - a["shuffled_x"]).abs().max() < 1e-4),
+        instead,
     )
 
 
 def _across_in_words(got: tuple) -> str:
-    agree, first, last, _ = got
+    agree, first, last, _, instead = got
     if not agree:
         return "two calls on the same input give different outputs"
     if not (first and last):
-        return f"the outputs of the other tokens do not change when the {'last' if first else 'first'} token does"
+        token = "last" if first else "first"
+        words = f"the outputs of the other tokens do not change when the {token} token does"
+        return words + (f"; look at one token's output: {instead}" if instead else "")
     return "when the tokens are shuffled, the outputs do not move along with them"
 
 
@@ -1610,7 +1729,7 @@ REPAIR = Exercise(
             "right",
             1,
             "with given weights the outputs are those of multi-head attention",
-            _after("x", lambda a: a["loaded"]),
+            _after("x", _of("loaded", "loaded alone")),
         ),
     ),
     misconceptions=(
@@ -1687,15 +1806,20 @@ _by_the_formula = _attend()
 def _by_einsum(query, key, value, mask=None):
     scores = torch.einsum("...qd,...kd->...qk", query, key) * query.shape[-1] ** -0.5
     mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand_as(scores)
-    largest = scores.masked_fill(~mask, -1e30).amax(-1, keepdim=True)
-    exponentials = torch.where(mask, (scores - largest).exp(), torch.zeros(()))
-    weights = exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-30)
+    lowest = torch.finfo(scores.dtype).min
+    largest = scores.masked_fill(~mask, lowest).amax(-1, keepdim=True)
+    # hidden before the exponential: behind one that overflows the gradient would be NaN
+    exponentials = (scores - largest).masked_fill(~mask, lowest).exp()
+    weights = exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1.0)  # the largest exponential is 1
     return torch.einsum("...qk,...kd->...qd", weights, value), weights
 
 
 def _in_double(query, key, value, mask=None):
     context, weights = _by_the_formula(query.double(), key.double(), value.double(), mask)
     return context.to(query.dtype), weights.to(query.dtype)
+
+
+RIGHT_CANDIDATES = (_by_the_formula, _by_einsum, _in_double)
 
 
 def examine_attention(attention) -> None:
@@ -1772,7 +1896,7 @@ BUG_HUNT = bug_hunt(
     "A bug hunt",
     function="examine_attention",
     reference=examine_attention,
-    right=(_by_the_formula, _by_einsum, _in_double),
+    right=RIGHT_CANDIDATES,
     bugs=(
         Bug("no_scale", "caught: one whose weights are too sharp", _attend(scale=lambda query: 1.0)),
         Bug("sqrt_d_model", "caught: one whose weights are too flat, but only sometimes", _attend(scale=_all_heads)),

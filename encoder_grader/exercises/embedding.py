@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from encoder_grader.differences import distance
 from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.judge import Answers
 from encoder_grader.plan import Plan, Ref, pick
@@ -204,6 +205,7 @@ def _token_challenge(seed: int) -> Plan:
     table = nn.functional.normalize(torch.randn(vocab_size, d_model, generator=draw), dim=-1)
     words = torch.randint(10, vocab_size, (2, 7), generator=draw)
     words[0, 0], words[1, 6] = 0, vocab_size - 1
+    words[0, 5] = words[0, 3] = words[1, 1]  # one word three times
     ids = plan.tensor("ids", words)
     other_ids = plan.tensor("other_ids", torch.randint(vocab_size, (3, 5), generator=draw))
     every = plan.tensor("every_id", torch.randperm(vocab_size, generator=draw).reshape(2, -1))
@@ -212,17 +214,18 @@ def _token_challenge(seed: int) -> Plan:
     padded_ids = plan.tensor("padded_ids", padded)
     upstream = torch.randn(2, 7, d_model, generator=draw)
 
-    loaded = plan.call("TokenEmbedding", vocab_size, d_model)
+    longer = 30 * nn.functional.normalize(torch.randn(20, d_model - 20, generator=draw), dim=-1)
+    loaded, smaller = (plan.call("TokenEmbedding", *of.shape) for of in (table, longer))
     plan.load(loaded, {"embedding.weight": table})
+    plan.load(smaller, {"embedding.weight": longer})
     plan.call(loaded, ids, label="loaded")
     plan.train(loaded, False)
     plan.call(loaded, other_ids, label="other_loaded")
-    longer = 3 * nn.functional.normalize(torch.randn(20, d_model - 20, generator=draw), dim=-1)
-    smaller = plan.call("TokenEmbedding", *longer.shape)
-    plan.load(smaller, {"embedding.weight": longer})
     plan.call(smaller, plan.tensor("few_ids", torch.randint(20, (1, 6), generator=draw)), label="smaller")
-    plan.hidden |= {"widths": (d_model, d_model, d_model - 20), "lengths": (1, 1, 3)}
-    plan.hidden |= {"every": plan.tensors["every_id"].flatten(), "pads": (pad_id, 0, None)}
+    plan.load(loaded, {"embedding.weight": table.flip(0)})  # as after a step of training
+    plan.call(loaded, ids, label="loaded_again")
+    plan.hidden |= {"widths": (d_model, d_model, d_model - 20, d_model), "lengths": (1, 1, 30, 1)}
+    plan.hidden |= {"table": table, "upstream": upstream, "every": plan.tensors["every_id"].flatten(), "pads": (pad_id, 0, None)}
     plan.hidden["looked up"] = tuple(plan.tensors[name].flatten() for name in ("padded_ids", "padded_ids", "ids"))
 
     for kind, pad in (("fresh", pad_id), ("pad 0", 0)):
@@ -230,10 +233,12 @@ def _token_challenge(seed: int) -> Plan:
         fresh = plan.call("TokenEmbedding", vocab_size, d_model, pad_id=pad)
         weight = plan.parameter(fresh, "embedding.weight", (vocab_size, d_model))
         plan.call(fresh, every, label=f"{kind} output")
+        plan.train(fresh, False)
         plan.gradient(plan.call(fresh, padded_ids), upstream, weight, label=f"{kind} gradient")
     unpadded = plan.call("TokenEmbedding", vocab_size, d_model)
     weight = plan.parameter(unpadded, "embedding.weight", (vocab_size, d_model))
     plan.call(unpadded, every, label="unpadded output")
+    plan.train(unpadded, False)
     plan.gradient(plan.call(unpadded, ids), upstream, weight, label="unpadded gradient")
 
     many = pick(draw, 800, 1000)  # enough weights to tell their distribution
@@ -278,7 +283,7 @@ def _spread_in_words(spreads: tuple[Tensor, ...]) -> str:
     return f"times √d_model, your weights have mean {mean:z.2f} and standard deviation {deviation:.2f}"
 
 
-LOADED = ("loaded", "other_loaded", "smaller")
+LOADED = ("loaded", "other_loaded", "smaller", "loaded_again")
 
 
 def _factors(a: Answers) -> tuple:
@@ -317,13 +322,28 @@ def _zero_rows_in_words(got: tuple) -> str:
 
 
 def _learning_rows(a: Answers) -> tuple:
-    """For each module, the rows that get a gradient; its `pad_id`; and the ids that were looked up."""
-    gradients = (a[f"{kind} gradient"].abs().sum(-1) > 0 for kind in PADDED)
-    return tuple(zip(gradients, a.hidden["pads"], a.hidden["looked up"], strict=True))
+    """For each module, the rows that get a gradient, its `pad_id`, the ids looked up, and each row's share.
+
+    The shares count where the output is made of the right rows, each as long as the others: what is wrong there is lost
+    there.
+    """
+    ids, loaded = a.plan.tensors["ids"], a["loaded"]
+    rows = a.hidden["table"][ids].double()
+    lengths = (loaded * rows).sum(-1, keepdim=True)
+    sound = distance(loaded, lengths * rows) < 1e-3 and bool(lengths.std() < 1e-3 * lengths.mean().abs())
+    facts = []
+    for kind, pad, ids in zip(PADDED, a.hidden["pads"], a.hidden["looked up"], strict=True):
+        gradient = a[f"{kind} gradient"]
+        total = torch.zeros_like(gradient).index_add(0, ids, a.hidden["upstream"].flatten(0, 1).double())
+        if pad is not None:
+            total[pad] = 0
+        share = (gradient if sound else total).norm(dim=-1)
+        facts.append((gradient.abs().sum(-1) > 0, pad, ids, share / share.norm().clamp(min=1e-12)))
+    return tuple(facts)
 
 
 def _learning_rows_in_words(got: tuple) -> str:
-    for learns, pad, ids in got:
+    for learns, pad, ids, _ in got:
         words = torch.zeros_like(learns).index_fill(0, ids, True)
         if pad is not None:
             words[pad] = False
@@ -333,7 +353,7 @@ def _learning_rows_in_words(got: tuple) -> str:
             return f"with `pad_id={pad}`, no gradient reaches {_rows(words & ~learns)}, though looked up"
         if (learns & ~words).any():
             return f"with `pad_id={pad}`, a gradient reaches {_rows(learns & ~words)}, which nobody looked up"
-    return "other rows than those of the words get a gradient"
+    return "a row's gradient is not the sum of those at all places where its word stands"
 
 
 class _Tokens(nn.Module):
@@ -509,6 +529,9 @@ def _patches_challenge(seed: int) -> Plan:
     side = 2 * pick(draw, 1, 2) + 1
     tall = _growing(3, channels + 2, 4 * side, 3 * side, draw)
     plan.call("image_to_patches", plan.tensor("other_images", tall), side, label="other_patches")
+    # and one in which no pixel is told by its value
+    noise = torch.rand(2, channels, 3 * patch_size, 2 * patch_size, generator=draw)
+    plan.call("image_to_patches", plan.tensor("noise", noise), patch_size, label="noise")
     lone = _growing(1, 1, 2 * side, 3 * side, draw)
     plan.call("image_to_patches", plan.tensor("lone_images", lone), side, label="lone_patches")
     # one side divides, and so does the number of pixels
@@ -535,6 +558,11 @@ def _pixel_sets(patches: Tensor) -> Tensor:
 def _inner_order(patches: Tensor) -> Tensor:
     """In which order the entries of every row come, where (channel, row, column) makes them grow."""
     return patches.argsort(dim=-1, stable=True)
+
+
+def _by_sum(patches: Tensor) -> Tensor:
+    """The rows of every image, ordered by their sums: as they are inside, wherever they stand."""
+    return patches.gather(1, patches.sum(-1, keepdim=True).argsort(1).expand_as(patches))
 
 
 def _of_patches(quantity):
@@ -611,7 +639,7 @@ IMAGE_TO_PATCHES = Exercise(
             "grid_order",
             1,
             "the patches come from left to right, then from top to bottom",
-            _of_patches(lambda patches: patches.sum(-1)),
+            lambda a: (*(patches.sum(-1) for patches in _each("patches")(a)), a["noise"].sum(-1)),
             tolerance=1e-6,
             needs=("patches",),
             picture=lambda a: a["patches"][0],
@@ -620,7 +648,7 @@ IMAGE_TO_PATCHES = Exercise(
             "inner_order",
             1,
             "the pixels of a patch come in the order channel, row, column",
-            _of_patches(_inner_order),
+            lambda a: (*(_inner_order(patches) for patches in _each("patches")(a)), _by_sum(a["noise"])),
             reason=lambda _: "a patch holds the right pixels, but in another order",
             needs=("patches",),
             picture=lambda a: a["patches"][0],
@@ -709,11 +737,16 @@ def _patch_challenge(seed: int) -> Plan:
         matrix = torch.randn(d_model, channels * patch_size**2, generator=draw) / 7
         return {"projection.weight": matrix, "projection.bias": bias}
 
-    embedding = plan.call("PatchEmbedding", side * patch_size, patch_size, channels, d_model)
+    sizes, other_sizes = (patch_size, channels, d_model), (patch_size + 1, channels - 1, d_model + 6)
+    embedding = plan.call("PatchEmbedding", side * patch_size, *sizes)
+    unbiased = plan.call("PatchEmbedding", (7 - side) * (patch_size + 1), *other_sizes)
     plan.load(embedding, weights(torch.randn(d_model, generator=draw)))
     # one grey value an image: every patch is the same, so that only the projection counts
     grey = torch.rand(2, 1, 1, 1, generator=draw).expand(2, channels, side * patch_size, side * patch_size)
-    plan.call(embedding, plan.tensor("plain_images", grey), label="plain output")
+    grey = plan.tensor("plain_images", grey)
+    plan.call(embedding, grey, label="plain output")
+    plan.load(embedding, weights(torch.randn(d_model, generator=draw)))  # as after a step of training
+    plan.call(embedding, grey, label="plain output again")
     for label, rows, columns in (
         ("tall", side + 1, side),
         ("wide", side, side + 1),
@@ -726,8 +759,7 @@ def _patch_challenge(seed: int) -> Plan:
     plan.call(convolution, images("square", side, side), label="convolved")
 
     # without a bias, and in other sizes
-    patch_size, channels, d_model, side = patch_size + 1, channels - 1, d_model + 6, 7 - side
-    unbiased = plan.call("PatchEmbedding", side * patch_size, patch_size, channels, d_model)
+    (patch_size, channels, d_model), side = other_sizes, 7 - side
     plan.load(unbiased, weights(torch.zeros(d_model)))
     two = images("two", side, side)
     plan.call(unbiased, two, label="output")
@@ -816,7 +848,7 @@ PATCH_EMBEDDING = Exercise(
             "projected",
             1,
             "each patch goes through the same `projection`, weight and bias",
-            lambda a: a["plain output"],
+            lambda a: (a["plain output"], a["plain output again"]),
         ),
         Claim("output", 1, "row p of the output belongs to patch p of the image", _each("output")),
         Claim(

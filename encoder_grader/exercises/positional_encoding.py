@@ -29,6 +29,7 @@ def _table_challenge(seed: int) -> Plan:
     half = pick(draw, 4, 6)  # this or half + 3 is odd: d_model is a multiple of 4 at one width at most
     plan.call("sinusoidal_table", pick(draw, 58, 62), 2 * half, label="table")
     plan.call("sinusoidal_table", pick(draw, 61, 64), 2 * half + 6, label="wider")
+    plan.call("sinusoidal_table", 1, 2 * half, label="one position")
     plan.call("sinusoidal_table", pick(draw, 40, 60), 2 * pick(draw, 4, 7) + 1, label="odd")
     return plan
 
@@ -178,7 +179,7 @@ SINUSOIDAL_TABLE = Exercise(
             "start",
             1,
             "row 0 belongs to position 0: its sines are 0, its cosines 1",
-            _both_tables(_start),
+            lambda a: (_start(a["table"]), _start(a["wider"]), a["one position"].shape),
             reason=_start_in_words,
         ),
         Claim(
@@ -539,7 +540,7 @@ class _FixedLength(SinusoidalPositionalEncoding):
 
 def _too_long(a: Answers) -> tuple:
     """What a sequence of exactly max_len, and longer ones, raise; and which row a longer one's last position got."""
-    raised = tuple(a.raises(label) for label in ("full", "long", "far longer"))
+    raised = tuple(a.raises(label) for label in ("full", "long", "far longer", "long in evaluation"))
     got, rows = a.recording.tensors.get("long"), a.recording.tensors.get("full")
     if got is None or rows is None or got.dim() != 3 or rows.dim() != 3 or got.shape[1] != rows.shape[1] + 1:
         return raised, "nothing"
@@ -551,13 +552,22 @@ def _too_long(a: Answers) -> tuple:
     return raised, "another row"
 
 
+def _too_long_by_itself(a: Answers) -> tuple:
+    """The same, and what a module made without `max_len=` raises at 5000 positions and at one more."""
+    return *_too_long(a), tuple(a.raises(label) for label in ("default full", "default long"))
+
+
 def _too_long_in_words(got: tuple) -> str:
-    (full, *long), row = got
+    (full, *long), row, *by_itself = got
     if full:
         return f"a sequence of exactly max_len raises {full}: it still fits"
     errors = sorted({str(error) for error in long if error and error != "ValueError"})
     if errors:
         return f"a sequence that is too long raises {errors[0]}: ask for the length before you add"
+    if None not in long:
+        return f"made without `max_len=`, your module {'refuses 5000' if by_itself[0][0] else 'takes 5001'} positions"
+    if row == "nothing":  # it was refused in training
+        return "in evaluation a sequence that is too long goes through"
     return f"a sequence that is too long goes through, and position max_len gets {row}"
 
 
@@ -601,13 +611,18 @@ def _apart(zeros: Tensor, axis: int) -> Tensor:
 
 
 def _dropped(a: Answers) -> tuple:
-    """What training leaves at the dropout that was asked for, and at the one that a module has by itself."""
+    """What training leaves at the dropout that was asked for, and at the one that a module has by itself.
+
+    And whether a second call, where something is dropped, drops the same.
+    """
     x, total = a.hidden["x"].double(), a["undropped"]
-    return _left(a["trained"], x, total, a.hidden["p"]), _left(a["by itself"], x, total, 0.1)
+    trained, again = a["trained"], a["trained again"]
+    same = bool((trained == 0).any()) and torch.equal(trained == 0, again == 0)
+    return _left(trained, x, total, a.hidden["p"]), _left(a["by itself"], x, total, 0.1), same
 
 
 def _dropped_in_words(got: tuple) -> str:
-    (shares, apart), (by_itself, _) = got
+    (shares, apart), (by_itself, _), same = got
     zeros, kept, *_, unchanged = shares.tolist()
     if zeros == 0 or zeros + kept < 0.99:
         return (
@@ -619,6 +634,8 @@ def _dropped_in_words(got: tuple) -> str:
     ):
         if apart[axis] > 1:
             return f"in training {together}: draw for each entry on its own"
+    if same:
+        return "in training every call drops the same entries"
     return f"made without `dropout=`, your module drops {by_itself[0]:.0%} of the entries: look at the signature"
 
 
@@ -641,6 +658,7 @@ def _dropout_steps(plan: Plan, draw: torch.Generator, make, seq: int, seed: int)
     module = make(p)
     plan.seed(seed)
     plan.call(module, x, label="trained")
+    plan.call(module, x, label="trained again")
     plan.train(module, False)
     plan.call(module, x, label="evaluated")
     plan.call(make(), x, label="by itself")
@@ -649,7 +667,10 @@ def _dropout_steps(plan: Plan, draw: torch.Generator, make, seq: int, seed: int)
 
 def _length_steps(plan: Plan, module: Ref, max_len: int, d_model: int) -> None:
     for label, seq in (("full", max_len), ("long", max_len + 1), ("far longer", 2 * max_len + 3)):
-        plan.call(module, plan.tensor(f"{label} zeros", torch.zeros(2, seq, d_model)), label=label)
+        zeros = plan.tensor(f"{label} zeros", torch.zeros(2, seq, d_model))
+        plan.call(module, zeros, label=label)
+    plan.train(module, False)
+    plan.call(module, zeros, label="long in evaluation")
 
 
 WIDE = 64  # of the modules with dropout
@@ -659,7 +680,7 @@ BATCHES = ("first", "one sequence", "one position")
 def _module_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
-    half = pick(draw, 4, 6)
+    half, made = pick(draw, 4, 6), []
     for label, d_model, batch, seq in (
         ("first", 2 * half, 3, pick(draw, 7, 10)),
         ("one sequence", 2 * half + 6, 1, pick(draw, 7, 10)),
@@ -668,6 +689,8 @@ def _module_challenge(seed: int) -> Plan:
         max_len = pick(draw, 20, 30)
         plan.call("sinusoidal_table", max_len, d_model, label=f"{label} table")
         module = plan.call("SinusoidalPositionalEncoding", d_model, max_len, 0.0)
+        made.append((module, label, d_model, batch, seq))
+    for module, label, d_model, batch, seq in made:
         zeros = plan.tensor(f"{label} zeros", torch.zeros(batch, seq, d_model))
         plan.call(module, zeros, label=f"{label} zero")
         values = torch.randn(batch, 2 * seq - 1, d_model, generator=draw)
@@ -677,6 +700,12 @@ def _module_challenge(seed: int) -> Plan:
     learning = plan.tensor("learning x", torch.randn(2, 4, d_model, generator=draw), requires_grad=True)
     upstream = torch.randn(2, 4, d_model, generator=draw)
     plan.gradient(plan.call(module, learning), upstream, learning, label="gradient")
+    by_itself = plan.call("SinusoidalPositionalEncoding", 2)
+    for label, seq in (("default full", 5000), ("default long", 5001)):
+        plan.call(by_itself, plan.tensor(f"{label} x", torch.zeros(1, seq, 2)), label=label)
+    plan.call("sinusoidal_table", 30, 2 * half + 1, label="odd table")
+    odd = plan.call("SinusoidalPositionalEncoding", 2 * half + 1, 40, 0.0)
+    plan.call(odd, plan.tensor("odd zeros", torch.zeros(2, 4, 2 * half + 1)), label="odd zero")
     _length_steps(plan, module, max_len, d_model)
 
     def make(*dropout: float) -> Ref:
@@ -713,8 +742,15 @@ def _row_numbers(a: Answers, label: str) -> Tensor:
     return numbers.fill_(-2 if distance(a[f"{label} sum"], a.hidden[label].double()) < 1e-4 else -3)
 
 
+def _all_row_numbers(a: Answers) -> tuple:
+    """For each batch; and what a module of an odd width raises, where the learner's own table has no error there."""
+    odd = None if a.raises("odd table") else a.raises("odd zero")
+    return *(_row_numbers(a, label) for label in BATCHES), odd
+
+
 def _row_numbers_in_words(got: tuple) -> str:
-    for numbers in got:
+    *batches, odd = got
+    for numbers in batches:
         wrong = (numbers != torch.arange(numbers.shape[1])).nonzero()
         if len(wrong):
             sequence, place = wrong[0].tolist()
@@ -723,7 +759,7 @@ def _row_numbers_in_words(got: tuple) -> str:
                 f"row {row}" if row >= 0 else "numbers that are no row of the table" if row == -1 else "no row at all"
             )
             return f"position {place} of sequence {sequence} gets {gets}"
-    return "the rows are right"
+    return f"at an odd d_model your module raises {odd}"
 
 
 def _kept(a: Answers) -> tuple:
@@ -755,7 +791,7 @@ def _buffer_in_words(got: tuple) -> str:
 
 def _added(a: Answers) -> tuple:
     """Half of what x and −x differ by: x itself, whatever is added to it; and the gradient that reaches x."""
-    if any(a.changed(f"{label} sum") for label in BATCHES):
+    if any(a.changed(label) for label in (*(f"{label} sum" for label in BATCHES), "evaluated")):
         raise CannotJudge("after the call x itself is another: it has to stay as it came", ("changed",))
     return *((a[f"{label} sum"] - a[f"{label} difference"]) / 2 for label in BATCHES), a["gradient"]
 
@@ -763,7 +799,9 @@ def _added(a: Answers) -> tuple:
 class _Adds(nn.Module):
     """A positional encoding in which each mistake is a switch."""
 
-    def __init__(self, d_model, max_len, dropout=0.1, *, keep="buffer", take=None, combine=None, drop="sum", long=None):
+    def __init__(
+        self, d_model, max_len=5000, dropout=0.1, *, keep="buffer", take=None, combine=None, drop="sum", long=None
+    ):
         super().__init__()
         table = sinusoidal_table(max_len + 1, d_model)  # the last row for those who start at 1
         if keep == "parameter":
@@ -826,7 +864,7 @@ SINUSOIDAL_MODULE = Exercise(
             "positions",
             1,
             "position p of every sequence gets row p of the sinusoidal table",
-            lambda a: tuple(_row_numbers(a, label) for label in BATCHES),
+            _all_row_numbers,
             reason=_row_numbers_in_words,
         ),
         Claim("added", 1, "the rows are added to x as it is", _added),
@@ -841,7 +879,7 @@ SINUSOIDAL_MODULE = Exercise(
             "too_long",
             1,
             "a sequence longer than max_len raises a ValueError, one of exactly max_len does not",
-            _too_long,
+            _too_long_by_itself,
             reason=_too_long_in_words,
         ),
         Claim(
@@ -960,13 +998,15 @@ def _learned_challenge(seed: int) -> Plan:
         plan.load(module, {"table": table})
         return module
 
-    module = make(0.0)
+    wide = torch.randn(pick(draw, 8, 10), d_model + 4, generator=draw)
+    module, other = make(0.0), make(0.0, table=wide)
     for label, batch, seq in (("several", 3, max_len - 5), ("one sequence", 1, max_len - 2), ("one position", 2, 1)):
         values = torch.randn(batch, seq, d_model, generator=draw)
         plan.call(module, plan.tensor(f"{label} x", values), label=label)
-    wide = torch.randn(pick(draw, 8, 10), d_model + 4, generator=draw)
     x = plan.tensor("wide x", torch.randn(2, len(wide) - 1, d_model + 4, generator=draw))
-    plan.call(make(0.0, table=wide), x, label="wide")
+    plan.call(other, x, label="wide")
+    plan.load(other, {"table": wide.flip(0)})  # as after a step of training
+    plan.call(other, x, label="wide again")
     _length_steps(plan, module, max_len, d_model)
     wide = torch.randn(max_len, WIDE, generator=draw)
     _dropout_steps(plan, draw, lambda *p: make(*p, table=wide), max_len - 1, seed)
@@ -1057,7 +1097,7 @@ LEARNED_ENCODING = Exercise(
             "positions",
             1,
             "row p of `table` is added at position p of every sequence",
-            lambda a: (a["several"], a["one sequence"], a["one position"], a["wide"]),
+            lambda a: tuple(a[label] for label in ("several", "one sequence", "one position", "wide", "wide again")),
         ),
         Claim(
             "initialised",

@@ -33,7 +33,7 @@ TESTING = "“Testing an encoder” in chapter 6"
 DROPOUT = "“Dropout in four places” in chapter 6"
 WRONG_WAYS = "“What goes wrong” in chapter 6"
 
-WIDE = 160  # of a class token that is long enough for its spread to be told
+WIDE = 256  # of a class token that is long enough for its distribution to be told
 TORCHS_OWN = ("multi_head_attention_forward", "_transformer_encoder_layer_fwd")  # what torch's layer calls
 
 
@@ -46,7 +46,8 @@ def encoder(num_layers, d_model, num_heads, d_ff, dropout=0.1, norm_first=False)
 
 
 def token_encoder(vocab_size, d_model, num_heads, d_ff, num_layers, dropout=0.1, pad_id=0):
-    return stacking.TokenEncoder(EncoderConfig(d_model, num_heads, d_ff, num_layers, dropout), vocab_size, pad_id)
+    config = EncoderConfig(d_model, num_heads, d_ff, num_layers, dropout)
+    return stacking.TokenEncoder(config, vocab_size, pad_id, max_len=64)
 
 
 def patch_encoder(image_size, patch_size, channels, d_model, num_heads, d_ff, num_layers, dropout=0.1):
@@ -125,29 +126,41 @@ def _layer_challenge(seed: int) -> Plan:
     heads = pick(draw, 2, 3)
     first, second = sizes(draw, heads), sizes(draw, 5 - heads)
     made = layer(*second, layer_weights(draw, second[0], second[2]))
-    plan.call(made, plan.tensor("other x", torch.randn(2, 7, second[0], generator=draw)), label="other post")
+    plan.call(made, plan.tensor("other x", torch.randn(1, 7, second[0], generator=draw)), label="other post")
+    # dropout when none is given: what is left of the one hidden entry, which adds a little to one place, is larger
+    little = {n: torch.zeros_like(w) for n, w in layer_weights(draw, second[0], second[2]).items()}
+    little["feed_forward.linear_1.bias"][0] = 1
+    little["feed_forward.linear_2.weight"][0, 0] = 0.02
+    little |= {f"add_norm_{i}.norm.gamma": torch.ones(second[0]) for i in (1, 2)}
+    plan.load(made, little)
+    row = torch.randn(1, 1, second[0], generator=draw)
+    row[..., 0] = 0
+    rows = plan.tensor("rows alike", row.expand(100, 2, -1))
+    plan.call(made, rows, label="a little")
+    plan.train(made)
+    plan.seed(seed)
+    plan.call(made, rows, label="a little dropped")
 
-    padding = plan.tensor("padding", lengths_mask([5, 3, 4], 5))
+    padding = plan.tensor("padding", lengths_mask([5, 3, 3], 5))
     causal = torch.ones(5, 5, dtype=torch.bool).tril()
-    both = plan.tensor("both masks", lengths_mask([5, 3, 4], 5) & causal)
+    both = plan.tensor("both masks", lengths_mask([5, 3, 3], 5) & causal)
     causal = plan.tensor("causal", causal)
-    masks = {"post": {"padding": padding, "causal": causal}, "pre": {"both": both}}
+    masks = {"post": {"causal": causal, "padding": padding}, "pre": {"pre causal": causal, "both": both}}
     for kind, norm_first, (d_model, num_heads, d_ff) in (("post", False, first), ("pre", True, second)):
-        # the values, and what a position may not see has no influence on it
+        # the values, and what a position may not see has no influence on it: two examples differ there alone
         weights = layer_weights(draw, d_model, d_ff)
         made = layer(d_model, num_heads, d_ff, weights, dropout=0.0, norm_first=norm_first)
         x = torch.randn(3, 5, d_model, generator=draw)
-        x, changed = plan.tensor(f"{kind} x", x), plan.tensor(f"changed {kind} x", other_content(x, draw, 1, 3))
+        x[2, :3] = x[1, :3]
+        x[2, 3:] = 3 * torch.randn(2, d_model, generator=draw)
+        x = plan.tensor(f"{kind} x", x)
         output = plan.call(made, x, label=kind)
         plan.reached(output, torch.randn(3, 5, d_model, generator=draw), made, label=f"{kind} reached")
-        if kind == "post":
-            plan.call(made, changed, label="changed post")
         for name, mask in masks[kind].items():
             plan.call(made, x, mask=mask, label=name)
-            plan.call(made, changed, mask=mask, label=f"changed {name}")
-        # where dropout must not act
+        # where dropout must not act, with the mask of the last call, and without it
         plan.train(made)
-        plan.call(made, x, label=f"{kind}, train at 0")
+        plan.call(made, x, mask=None if norm_first else mask, label=f"{kind}, train at 0")
         made = layer(d_model, num_heads, d_ff, weights, dropout=0.6, norm_first=norm_first)
         plan.call(made, x, label=f"{kind}, eval at 0.6")
 
@@ -178,44 +191,60 @@ def _no_gradient(a: Answers, kind: str) -> str:
 def _mask_at_work(a: Answers) -> tuple:
     """Whether content that may not be seen leaves the others alone, and content that may be seen does not.
 
-    The last three facts tell mistakes apart: whether a mask that hides nothing changes nothing, a padding mask changes
-    nothing, and the other examples stay as they are.
+    Then whether the mask is there in training, and gone in a call without one. The last two facts tell mistakes apart:
+    whether a mask that hides nothing changes nothing, and a padding mask changes nothing.
     """
-    hidden = close(a["padding"][1, :3], a["changed padding"][1, :3])
-    later = close(a["causal"][1, :3], a["changed causal"][1, :3])
-    pre = close(a["both"][1, :3], a["changed both"][1, :3])
-    seen = not close(a["post"][1, :3], a["changed post"][1, :3])
+
+    def alike(label: str) -> bool:
+        return close(a[label][1, :3], a[label][2, :3])
+
+    def stays(got: str, wrong: str, right: str) -> bool:
+        return close(a[got], a[wrong]) and not close(a[right], a[wrong])
+
+    pre = alike("pre causal") and alike("both")
+    forgotten, kept = stays("post, train at 0", "post", "padding"), stays("pre, train at 0", "both", "pre")
     all_allowed = close(a["padding"][0], a["post"][0])
-    others = close(a["post"][::2], a["changed post"][::2])
-    return hidden, later, pre, seen, all_allowed, close(a["padding"], a["post"]), others
+    facts = alike("padding"), alike("causal"), pre, not alike("post"), not forgotten, not kept
+    return *facts, all_allowed, close(a["padding"], a["post"])
 
 
 def _mask_in_words(got: tuple) -> str:
-    hidden, later, pre, seen, _, _, others = got
-    if not others:
-        return "what stands in one example changes the output of the others"
+    hidden, later, pre, seen, training, gone, *_ = got
     if not seen:
         return "without a mask, what stands at one position has no influence on the others"
-    leaks = {"a padding mask": hidden, "a causal mask": later, "`norm_first=True`": pre}
+    leaks = {"a padding mask": hidden, "a causal mask": later, "`norm_first=True`": pre, "`train()`": training}
     with_ = " and with ".join(name for name, holds in leaks.items() if not holds)
     if with_:
         return f"with {with_}, what stands at a masked position changes the output at positions that may not see it"
+    if not gone:
+        return "a call without a mask still hides what the mask of an earlier call hid"
     return "a padding mask that hides something changes nothing, or one that hides nothing changes something"
 
 
 def _dropped(a: Answers) -> tuple:
     """In post-norm and pre-norm, for attention and feed-forward: whether it drops inside, and whether of its output.
 
-    Inside there is one entry, and without it the row is as it would be without both.
+    Inside there is one entry, and without it the row is as it would be without both. Then whether no two calls drop
+    the same entries, and whether dropout is 0.1 where none is given, told from how much larger it makes what is left.
     """
-    facts = []
+    facts, calls = [], []
     for kind in ("post", "pre"):
         for name in ("attention", "feed-forward"):
             rows = a[f"{kind}, {name} dropped"][:, 0]
             gone = ((rows - a[f"{kind} without both"][0, 0]).abs() < 1e-4).all(-1)
             facts += [0.25 < gone.double().mean().item() < 0.75]
             facts += [int((~gone).sum()) > 1 and varies(rows[~gone])]
-    return tuple(facts)
+            calls += [gone]
+    pairs = zip(calls[:2], calls[2:], strict=True)
+    again = any(one.any() and not one.all() and torch.equal(one, other) for one, other in pairs)
+    return *facts, not again, _default_dropout(a)
+
+
+def _default_dropout(a: Answers) -> bool:
+    """Whether something is dropped where no `dropout` is given, and what is left is not much larger than at 0.1."""
+    kept, dropped = a["a little"][..., 0].max(), a["a little dropped"][..., 0]
+    gone, left = dropped.min(), dropped.max()
+    return bool(left - gone > 1e-4 and left - gone < 1.4 * (kept - gone))  # 1 / 0.9² times as large
 
 
 def _dropped_in_words(got: tuple) -> str:
@@ -225,15 +254,18 @@ def _dropped_in_words(got: tuple) -> str:
         "the inner entries",
         "the feed-forward network's output",
     )
-    missing = [place for place, *there in zip(places, got[:4], got[4:], strict=True) if not all(there)]
-    where = "" if got[:4] == got[4:] else " with `norm_first=True`" if all(got[:4]) else " with `norm_first=False`"
+    missing = [place for place, *there in zip(places, got[:4], got[4:8], strict=True) if not all(there)]
+    if all(got[:8]):
+        return "every call drops the same entries" if not got[8] else "where no `dropout` is given, it is not 0.1"
+    where = "" if got[:4] == got[4:8] else " with `norm_first=True`" if all(got[:4]) else " with `norm_first=False`"
     return f"in training, at dropout=0.5, about half should be dropped: not so{where} for {', '.join(missing)}"
 
 
 def _quiet(a: Answers) -> tuple:
-    return tuple(
-        close(a[f"{kind}, {how}"], a[kind]) for how in ("train at 0", "eval at 0.6") for kind in ("post", "pre")
-    )
+    """In training, with or without the mask that another claim looks for there; in evaluation, at another `dropout`."""
+    masked = {"post": "padding", "pre": "both"}
+    at_0 = (any(close(a[f"{kind}, train at 0"], a[same]) for same in (kind, masked[kind])) for kind in masked)
+    return *at_0, *(close(a[f"{kind}, eval at 0.6"], a[kind]) for kind in masked)
 
 
 def _quiet_in_words(got: tuple) -> str:
@@ -448,158 +480,212 @@ def _encoder_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
 
-    def layers(encoder: Ref, number: int) -> list[Ref]:
-        whole = plan.attribute(encoder, "layers")
-        return [plan.item(whole, i) for i in range(number)]
+    def train(encoder: Ref, layers: list[Ref], mode: bool = True) -> None:
+        plan.train(encoder, mode)
+        for layer in layers:  # a plain list hides its layers from the encoder
+            plan.train(layer, mode)
 
-    def chain(encoder: Ref, number: int, x: Ref, label: str, mask: Ref | None = None) -> Ref:
-        """The encoder's output, and that of its layers one by one; returns what goes into the last."""
-        plan.call(encoder, x, mask=mask, label=label)
-        for i, layer in enumerate(layers(encoder, number)):
-            name = {number - 2: f"{label} without the last", number - 1: f"{label} one by one"}.get(i)
-            before, x = x, plan.call(layer, x, mask=mask, label=name)
-        return before
+    def chain(encoder: Ref, layers: list[Ref], x: Ref, label: str, mask: Ref | None = None) -> list[Ref]:
+        """The encoder's output, and beside it those of its layers one by one, which drop the same: all are returned."""
+        names = {0: f"{label} first", 1: f"{label} second", len(layers) - 1: f"{label} by hand"}
+        plan.seed(seed)
+        outputs = [plan.call(encoder, x, mask=mask, label=label)]
+        plan.seed(seed)
+        for i, layer in enumerate(layers):
+            x = plan.call(layer, x, mask=mask, label=names.get(i))
+            outputs.append(x)
+        return outputs
+
+    def dropped(layer: Ref, x: Ref, label: str) -> None:
+        """What one layer makes of x in training."""
+        plan.train(layer)
+        plan.seed(seed)
+        plan.call(layer, x, label=label)
 
     plan.seed(seed)
-    heads = pick(draw, 2, 3)
+    causal = plan.tensor("causal", torch.ones(7, 7, dtype=torch.bool).tril())
     for kind, norm_first, number in (("post", False, 3), ("pre", True, 2)):
-        d_model, num_heads, d_ff = widths = sizes(draw, 5 - heads if norm_first else heads)
-        made = plan.call("Encoder", number, *widths, norm_first=norm_first)
-        own = plan.call("EncoderLayer", *widths, dropout=0.0, norm_first=norm_first)
-        plan.train(made, False)
-        for layer in layers(made, number):
-            weights = layer_weights(draw, d_model, d_ff)
+        # never as many heads as layers, though their number would divide the width, too
+        num_heads = pick(draw, 1, 2) * 3 if norm_first else 2 * pick(draw, 2, 3)
+        widths = d_model, num_heads, d_ff = 12 * pick(draw, 1, 2), num_heads, pick(draw, 19, 23)
+        first = {"norm_first": True} if norm_first else {}
+        made = plan.call("Encoder", number, *widths, dropout=0.4, **first)
+        own = plan.call("EncoderLayer", *widths, dropout=0.4, norm_first=norm_first)
+        layers = [plan.item(plan.attribute(made, "layers"), i) for i in range(number)]
+        one, three = torch.randn(1, 7, d_model, generator=draw), torch.randn(3, 7, d_model, generator=draw)
+        three[1] = one[0]
+        three[2, :4] = three[1, :4]  # what its padding hides is all that sets it apart
+        one, three = plan.tensor(f"{kind} x", one), plan.tensor(f"{kind} xs", three)
+        train(made, layers, False)
+        for i, layer in enumerate(layers):
+            plan.call(layer, one, label=f"{kind} fresh {i}")
+        loaded = [layer_weights(draw, d_model, d_ff) for _ in layers]
+        for layer, weights in zip([*layers[::-1], own], [*loaded[::-1], loaded[0]], strict=True):
             plan.load(layer, weights)
-            plan.train(layer, False)  # a plain list hides its layers from the encoder
-        plan.load(own, weights)
-        x = plan.tensor(f"{kind} x", torch.randn(1 if norm_first else 3, 7, d_model, generator=draw))
-        before_last = chain(made, number, x, kind)
-        if norm_first:
-            plan.train(own, False)
-            plan.call(own, as_float(plan, before_last), label="pre by a layer of one's own")
-            between = plan.call(plan.attribute(made, "norm"), before_last)
-            plan.call(layers(made, number)[-1], between, label="norm between")
-            plan.hidden |= {"gamma": weights["add_norm_2.norm.gamma"], "beta": weights["add_norm_2.norm.beta"]}
-            plan.learned(made, label="numbers of the encoder")
-            plan.learned(own, label="numbers of one layer")
-            plan.hidden["d_model"] = d_model
-            continue
-        plan.call(layers(made, number)[-1], x, label="post last alone")
-        padding = plan.tensor("padding", lengths_mask([7, 4, 2], 7))
-        chain(made, number, x, "padding", padding)
-        changed = plan.tensor("changed x", other_content(plan.tensors["post x"], draw, 1, 4))
-        chain(made, number, changed, "changed", padding)
-        chain(made, number, x, "causal", plan.tensor("causal", torch.ones(7, 7, dtype=torch.bool).tril()))
-
-        fresh = plan.call("Encoder", 2, *widths, dropout=0.0)
-        for i, layer in enumerate(layers(fresh, 2)):
-            output = plan.call(layer, x, label=f"fresh {i}")
-            if i == 0:
-                plan.reached(output, torch.randn(3, 7, d_model, generator=draw), layer, label="weights of one")
-        upstream = torch.randn(3, 7, d_model, generator=draw)
-        plan.reached(plan.call(fresh, x), upstream, fresh, label="weights of all")
-
-        rows = plan.tensor("equal rows", torch.randn(1, 2, d_model, generator=draw).expand(9, 2, d_model))
-        plan.call(fresh, rows, label="dropout 0.0")
-        plan.call(own, rows, label="own dropout 0.0")
+        output, *outputs = chain(made, layers, one if norm_first else three, kind)
         plan.train(own, False)
-        plan.call(own, as_float(plan, before_last), label="post by a layer of one's own")
-        plan.call(plan.call("Encoder", 2, *widths, dropout=0.5), rows, label="dropout 0.5")
-        plan.call(plan.call("EncoderLayer", *widths, dropout=0.5), rows, label="own dropout 0.5")
-    plan.hidden["num_layers"] = 2  # of the fresh encoder
+        plan.call(own, one if norm_first else three, label=f"{kind} by a layer of one's own")
+        dropped(own, one, f"{kind} dropped by a layer of one's own")
+        plan.learned(made, label=f"numbers of the {kind} encoder")
+        plan.learned(own, label=f"numbers of one {kind} layer")
+        if not norm_first:
+            plan.call(layers[-1], three, label="post last alone")
+            chain(made, layers, three, "padding", plan.tensor("padding", lengths_mask([7, 4, 4], 7)))
+            dropped(layers[0], one, "post dropped")
+            continue
+        upstream = torch.randn(1, 7, d_model, generator=draw)
+        plan.reached(output, upstream, made, label="weights of all")
+        plan.reached(outputs[0], upstream, layers[0], label="weights of one")
+        norm = plan.attribute(made, "norm")
+        plan.call(layers[-1], plan.call(norm, outputs[-2]), label="norm between")
+        plan.hidden |= {"last": loaded[-1], "d_model": d_model}
+        # in training, with a norm at the end that has learned
+        plan.load(norm, {name: 1 + torch.randn(d_model, generator=draw) for name in ("gamma", "beta")})
+        train(made, layers)
+        *_, last = chain(made, layers, three, "causal", causal)
+        plan.call(norm, last, label="causal by hand, normalised")
+        dropped(layers[0], one, "pre dropped")
+
+    # one layer, no dropout and no norm_first given
+    whole = plan.call("Encoder", 1, *widths)
+    own = plan.call("EncoderLayer", *widths, dropout=0.1, norm_first=False)
+    layer = plan.item(plan.attribute(whole, "layers"), 0)
+    for module, label in ((layer, "plain"), (own, "plain, one's own")):
+        plan.load(module, loaded[0])
+        dropped(module, one, label)
+    plan.seed(seed)
+    plan.call(whole, one, label="plain whole")
+    plan.learned(whole, label="numbers of the plain encoder")
+    plan.hidden["layers"] = {"post": 3, "pre": 2}
     return plan
 
 
 def _times_one_layer(a: Answers) -> tuple:
-    """How many layers' worth of weights the encoder knows, how many get a gradient, and how many should.
+    """How many layers' worth of weights the encoder knows, how many get a gradient in pre-norm, and how many should.
 
-    And whether layers that are called one after another, as another claim asks, are cut off from it all the same.
+    Then whether the first layer is one of these, and the last; and whether layers that are called one after another, as
+    another claim asks, are cut off from it all the same. Weights that one layer alone does not use either are the
+    layer's matter.
     """
-    whole, one = a["weights of all"].values(), a["weights of one"].values()
-    return (
-        len(whole) / len(one),
-        sum(whole) / sum(one),
-        a.hidden["num_layers"],
-        not all(whole) and _as_by_hand(a, "post"),
-    )
+    known = []
+    for encoder, layer in (("post", "post"), ("pre", "pre"), ("plain", "pre")):
+        known += [a[f"numbers of the {encoder} encoder"] // max(a[f"numbers of one {layer} layer"], 1)]
+    whole, one = list(a["weights of all"].values()), a["weights of one"].values()
+    reached, number = sum(whole) / max(sum(one), 1), a.hidden["layers"]["pre"]
+    ends = any(whole[: len(one)]), any(whole[-len(one) :])
+    return *known, reached, number, *ends, reached < number and _as_by_hand(a, "pre")
 
 
 def _times_in_words(got: tuple) -> str:
-    known, reached, number, _ = got
-    if known != number:
-        return f"the encoder knows {known:g} layers' worth of weights, where num_layers={number}"
+    post, pre, single, reached, number, *_ = got
+    if post != 3:
+        return f"the encoder knows {post} layers' worth of weights, where num_layers=3"
+    if pre != number:
+        return f"with `norm_first=True`, the encoder knows {pre} layers' worth of weights, where num_layers={number}"
+    if single != 1:
+        return f"the encoder knows {single} layers' worth of weights, where num_layers=1"
     return f"{reached:g} layers' worth of weights get a gradient, where num_layers={number}"
 
 
 def _all_differ(a: Answers) -> bool:
-    outputs = [a[f"fresh {i}"] for i in range(a.hidden["num_layers"])]
-    return not any(close(one, other) for i, one in enumerate(outputs) for other in outputs[:i])
+    for kind, number in a.hidden["layers"].items():
+        outputs = [a[f"{kind} fresh {i}"] for i in range(number)]
+        if any(close(one, other) for i, one in enumerate(outputs) for other in outputs[:i]):
+            return False
+    return True
 
 
 def _chained(a: Answers) -> tuple:
     """Whether each layer gets what the one before it made; if not, what comes out; and whether all sizes fit."""
-    by_hand = a["post one by one"]
-    others = (standardised(by_hand), a["post last alone"], a["post without the last"])
-    right = close(a["post"], by_hand)
+    by_hand = a["post by hand"]
+    others = (standardised(by_hand), a["post last alone"], a["post second"], a["post first"])
+    right = close(a["post"], by_hand) and len(a["plain whole"]) == 1  # whose shape is that of a batch of one
     return right, *(not right and close(a["post"], other) for other in others), _as_own(a, "post")
 
 
 def _as_own(a: Answers, kind: str) -> bool:
-    """Whether the encoder's last layer does what an `EncoderLayer` of these sizes does with its weights."""
-    return close(a[f"{kind} one by one"], a[f"{kind} by a layer of one's own"])
+    """Whether the encoder's first layer does what an `EncoderLayer` of these sizes does with its weights."""
+    return close(a[f"{kind} first"], a[f"{kind} by a layer of one's own"])
 
 
 def _chained_in_words(got: tuple) -> str:
-    if not got[0]:
+    right, *_, first, _ = got
+    if first:
+        return "the output is that of your first layer: the others are never called, or have no say"
+    if not right:
         return "the output is not that of your layers, called one after another"
     return "your layers do not do what `EncoderLayer(d_model, num_heads, d_ff)` does with the same weights"
 
 
 def _as_by_hand(a: Answers, name: str) -> bool:
     """Whether the output is that of the layers one after another, with or without a norm at the end."""
-    output, by_hand = a[name], a[f"{name} one by one"]
-    return close(output, by_hand) or close(output, standardised(by_hand))
+    output, by_hand = a[name], a[f"{name} by hand"]
+    return close(output, by_hand) or close(output, standardised(by_hand)) or _as_by_the_norm(a, name) is True
+
+
+def _as_by_the_norm(a: Answers, name: str) -> bool | None:
+    """Whether the output is what the encoder's `norm` makes of the layers', or None where there is none to ask."""
+    try:
+        return close(a[name], a["causal by hand, normalised"]) if name == "causal" else None
+    except CannotJudge:  # there is no `norm`, or one of another kind
+        return None
 
 
 def _handed_on(a: Answers) -> tuple:
     """Whether each layer has the mask, with or without a norm at the end: another claim looks at that.
 
     Where the layers are not called one after another, which is another claim's too, padding must leave no trace, as
-    far as it leaves none in the layers. If this is wrong, whether the mask changes nothing; and whether dropout reaches
-    the layers, as far as a layer of one's own takes any.
+    far as it leaves none in the layers. If this is wrong, whether in pre-norm alone, and whether the mask changes
+    nothing. Then whether the layers drop as a layer of one's own does, where it is one; if not, whether in pre-norm
+    alone; and whether they do so where no dropout is given.
     """
 
-    def untouched(kind: str) -> bool:
-        return close(a[f"padding{kind}"][1, :4], a[f"changed{kind}"][1, :4])
+    def untouched(label: str) -> bool:
+        return close(a[label][1, :4], a[label][2, :4])
 
     if _as_by_hand(a, "post"):
-        right = _as_by_hand(a, "padding") and _as_by_hand(a, "causal")
+        post = _as_by_hand(a, "padding")
     else:
-        right = untouched("") or not untouched(" one by one")
-    dropout = (varies(a[f"dropout {p}"]) == varies(a[f"own dropout {p}"]) for p in (0.0, 0.5))
-    return right, not right and close(a["padding"], a["post"]), *dropout
+        post = untouched("padding") or not untouched("padding by hand")
+    pre = _as_by_hand(a, "causal") or not _as_by_hand(a, "pre")
+    right = post and pre
+    drops = {
+        kind: close(a[f"{kind} dropped"], a[f"{kind} dropped by a layer of one's own"]) or not _as_own(a, kind)
+        for kind in a.hidden["layers"]
+    }
+    plain = close(a["plain"], a["plain, one's own"]) or not _as_own(a, "post")
+    ignored = not right and close(a["padding"], a["post"])
+    return right, post and not pre, ignored, all(drops.values()), drops["post"] and not drops["pre"], plain
 
 
 def _handed_on_in_words(got: tuple) -> str:
-    right, _, quiet, _ = got
+    right, masked_post, _, drops, drops_post, _ = got
     if not right:
-        return "the output is not that of your layers, each called with the mask"
-    p, drops = (0, "still drop something") if not quiet else (0.5, "drop nothing")
-    return f"with dropout={p} your layers {drops} in training"
+        where = "with `norm_first=True`, " if masked_post else ""
+        return f"{where}the output is not that of your layers, each called with the mask"
+    if not drops:
+        where = " and norm_first=True" if drops_post else ""
+        return f"with dropout=0.4{where} your layers do not drop what an `EncoderLayer` made with it drops in training"
+    return "where no `dropout` is given, your layers are not made with 0.1"
 
 
 def _normalised_end(a: Answers) -> tuple:
     """Whether it is there, whatever it is the norm of where another claim fails; whether it learns; the layers' kind.
 
-    And if not: whether nothing is there at the end, whether a norm follows every layer, whether the layers are
-    post-norm, so that the last one's output before its γ and β has mean 0 and variance 1.
+    Then whether it is there in training, too, and with what it has learned. And if not: whether nothing is there at
+    the end, whether a norm follows every layer, whether the layers are post-norm, so that the last one's output before
+    its γ and β has mean 0 and variance 1.
     """
-    by_hand, own = a["pre one by one"], _as_own(a, "pre")
+    by_hand, own = a["pre by hand"], _as_own(a, "pre")
     right = close(a["pre"], standardised(by_hand if _as_by_hand(a, "post") else a["pre"]))
-    learned = a["numbers of the encoder"] % a["numbers of one layer"] == 2 * a.hidden["d_model"]
-    inside = (by_hand - a.hidden["beta"]) / a.hidden["gamma"]
+    learned = a["numbers of the pre encoder"] % a["numbers of one pre layer"] == 2 * a.hidden["d_model"]
+    gamma, beta = (a.hidden["last"][f"add_norm_2.norm.{name}"] for name in ("gamma", "beta"))
+    inside = (by_hand - beta) / gamma
     post = torch.allclose(inside, standardised(inside), atol=1e-2)
-    return right, learned, own, close(a["pre"], by_hand), not right and _norm_between(a), not own and post
+    in_training = not (right and close(a["causal"], a["causal by hand"]))
+    unused = right and close(a["causal"], standardised(a["causal by hand"])) and _as_by_the_norm(a, "causal") is False
+    facts = right, learned, own, in_training, not unused
+    return *facts, close(a["pre"], by_hand), not right and _norm_between(a), not own and post
 
 
 def _norm_between(a: Answers) -> bool:
@@ -610,12 +696,16 @@ def _norm_between(a: Answers) -> bool:
 
 
 def _normalised_end_in_words(got: tuple) -> str:
-    right, _, own, *_ = got
+    right, learned, own, in_training, used, *_ = got
     if not right:
         return "the output is not the last layer's, normalised"
     if not own:
         return "your layers do not do what `EncoderLayer(…, norm_first=True)` does with the same weights"
-    return "the norm at the end has no γ and β that learn"
+    if not learned:
+        return "the norm at the end has no γ and β that learn"
+    if not in_training:
+        return "in training, no norm follows the last layer"
+    return "γ and β of the norm at the end change nothing"
 
 
 class _Encoder(nn.Module):
@@ -769,6 +859,11 @@ ENCODER = Exercise(
 # --- 3. from tokens ---------------------------------------------------------------------------------------------------
 
 
+def whole_sizes(draw: torch.Generator) -> tuple[int, int, int]:
+    """d_model, num_heads and d_ff, all different and no number of layers: those asked for are 1 and 2."""
+    return 6 * pick(draw, 2, 3), 3 * pick(draw, 1, 2), pick(draw, 19, 23)
+
+
 def load_layers(plan: Plan, encoders: list[Ref], draw: torch.Generator, number: int, d_model: int, d_ff: int) -> None:
     """Put the same weights into the layers of several of the learner's encoders, and switch them to evaluation."""
     for i in range(number):
@@ -779,9 +874,14 @@ def load_layers(plan: Plan, encoders: list[Ref], draw: torch.Generator, number: 
             plan.train(layer, False)  # a plain list hides its layers from the encoder
 
 
-def compare_dropout(plan: Plan, whole: dict[float, Ref], own: dict[float, Ref], rows: Ref) -> None:
-    """Give equal examples to encoders in training, by their dropout, and beside them to the learner's own encoders."""
+def compare_with_own(plan: Plan, whole: dict[float, Ref], own: dict[float, Ref], rows: Ref) -> None:
+    """Count the numbers of encoders, by their dropout, and give them equal examples in training.
+
+    Beside them, the learner's own encoders.
+    """
     for p in whole:
+        plan.learned(whole[p], label=f"numbers {p}")
+        plan.learned(own[p], label=f"own numbers {p}")
         plan.train(whole[p])
         plan.call(whole[p], rows, label=f"dropout {p}")
         plan.call(own[p], as_float(plan, rows), label=f"own dropout {p}")
@@ -791,39 +891,48 @@ def _token_challenge(seed: int) -> Plan:
     """What enters the layers is compared with the paper's; what leaves them, with the learner's own encoder."""
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
-    d_model, num_heads, d_ff = widths = sizes(draw)
-    vocab_size = pick(draw, 19, 29)
+    d_model, _, d_ff = widths = whole_sizes(draw)
+    vocab_size = pick(draw, 24, 29)
 
     def words(batch: int, seq: int) -> Tensor:
         return torch.randint(7, vocab_size, (batch, seq), generator=draw)
 
-    def make(pad_id: int, dropout: float, layers: int) -> Ref:
-        made = plan.call("TokenEncoder", vocab_size, *widths, layers, dropout=dropout, pad_id=pad_id)
-        plan.train(made, dropout > 0)
-        return made
+    def make(layers: int, **options) -> Ref:
+        return plan.call("TokenEncoder", vocab_size, *widths, layers, **options)
 
     one, other = plan.tensor("ids", words(3, 5)), plan.tensor("other_ids", words(3, 5))
-    same = plan.tensor("one_word", words(1, 1).expand(2, 9))
-    made = make(0, 0.0, 2)
+    same = plan.tensor("one_word", words(1, 1).expand(2, vocab_size + pick(draw, 2, 4)))  # longer than all sizes
+    made = make(1, dropout=0.0)
+    plan.train(made, False)
     table = torch.randn(vocab_size, d_model, generator=draw) / math.sqrt(d_model)
     plan.load(plan.attribute(made, "embedding"), {"embedding.weight": table})
     embed = plan.attribute(made, "embed")
     for label, ids in (("embedded", one), ("other embedded", other)):
         plan.call(embed, ids, label=label)
-    rows = plan.call(embed, same, label="same embedded")
+    plan.call(embed, same, label="same embedded")
+    rows = plan.call(embed, plan.tensor("one_word twice", plan.tensors["one_word"][:, :4]))
     plan.learned(made, label="numbers of all")
     for part in ("embedding", "encoder"):
         plan.learned(plan.attribute(made, part), label=f"numbers of {part}")
 
     plan.seed(seed)
-    noisy = make(0, 0.5, 1)
+    other_pad = pick(draw, 2, 5)
+    noisy, default = make(2, dropout=0.5, pad_id=0), make(1, pad_id=other_pad)
     ids = plan.tensor("many_ids", words(9, 7))
-    plan.call(plan.attribute(noisy, "embed"), ids, label="dropped")
-    plan.train(noisy, False)
-    plan.call(plan.attribute(noisy, "embed"), ids, label="kept")
+    for name, model in (("", noisy), ("default ", default)):
+        embed = plan.attribute(model, "embed")
+        plan.train(model)
+        plan.call(embed, ids, label=f"{name}dropped")
+        if model is noisy:
+            plan.call(embed, ids, label="dropped again")
+        plan.train(model, False)
+        plan.call(embed, ids, label=f"{name}kept")
+    zeros = plan.call(embed, plan.tensor("word_0", torch.zeros(1, 2, dtype=torch.long)))
+    upstream = torch.randn(1, 2, d_model, generator=draw)
+    plan.reached(zeros, upstream, plan.attribute(default, "embedding"), label="word 0 learns")
     whole = {0.0: plan.attribute(made, "encoder"), 0.5: plan.attribute(noisy, "encoder")}
-    own = {p: plan.call("Encoder", layers, *widths, dropout=p) for p, layers in ((0.0, 2), (0.5, 1))}
-    compare_dropout(plan, whole, own, rows)
+    own = {p: plan.call("Encoder", layers, *widths, dropout=p) for p, layers in ((0.0, 1), (0.5, 2))}
+    compare_with_own(plan, whole, own, rows)
     whole, own = whole[0.0], own[0.0]
     plan.train(made, False)
     plan.train(own, False)
@@ -831,20 +940,23 @@ def _token_challenge(seed: int) -> Plan:
     def outputs(made: Ref, name: str, ids: Tensor, **masks: Tensor | None) -> Ref:
         """What comes out for ids, and what the encoder makes of their embedding with each mask."""
         ids = plan.tensor(name, ids)
-        plan.call(made, ids, label=name)
+        plan.seed(seed)
+        output = plan.call(made, ids, label=name)
+        plan.seed(seed)  # layers that drop what they should keep do so alike in both
         embedded = plan.call(plan.attribute(made, "embed"), ids)
         for label, mask in masks.items():
             mask = None if mask is None else plan.tensor(f"{label} of {name}", mask)
-            plan.call(plan.attribute(made, "encoder"), embedded, mask=mask, label=f"{name} {label}")
+            by_hand = plan.call(plan.attribute(made, "encoder"), embedded, mask=mask, label=f"{name} {label}")
+            if made is default and label == "by_hand":
+                compare_gradients(plan, made, output, by_hand, torch.randn(3, 6, d_model, generator=draw))
         return embedded
 
-    load_layers(plan, [whole, own], draw, 2, d_model, d_ff)
-    embedded = outputs(
-        made, "unpadded", words(1, 6), by_hand=None, all_hidden=torch.zeros(1, 1, 1, 6, dtype=torch.bool)
-    )
-    plan.call(own, as_float(plan, embedded), label="unpadded by an encoder of one's own")
+    load_layers(plan, [whole, own], draw, 1, d_model, d_ff)
+    all_seen = torch.ones(1, 1, 1, 6, dtype=torch.bool)
+    embedded = outputs(made, "unpadded", words(1, 6), by_hand=all_seen, all_hidden=~all_seen)
+    plan.call(own, as_float(plan, embedded), mask=all_seen, label="unpadded by an encoder of one's own")
     _ask_for_pre_norm(plan, whole, d_model, draw)
-    for pad_id in (0, pick(draw, 2, 5)):
+    for model, pad_id in ((made, 0), (default, other_pad)):
         padded = words(3, 6)
         padded[1, 4:], padded[2, 2:] = pad_id, pad_id
         padded[0, 1] = 3 if pad_id == 0 else 0  # a word like others, whatever its number
@@ -852,9 +964,26 @@ def _token_challenge(seed: int) -> Plan:
         masks = {"by_hand": mask, "unmasked": None, "inverted": ~mask} if pad_id == 0 else {"by_hand": mask}
         if pad_id:
             masks["pad_0"] = padding_mask(padded, 0)
-        outputs(made if pad_id == 0 else make(pad_id, 0.0, 1), f"pad {bool(pad_id)}", padded, **masks)
+        outputs(model, f"pad {bool(pad_id)}", padded, **masks)
+        if pad_id == 0:
+            plan.train(made)
+            outputs(made, "in training", padded, by_hand=mask)
     plan.hidden["real"] = lengths_mask([6, 4, 2], 6)[:, 0, 0]
     return plan
+
+
+def compare_gradients(plan: Plan, made: Ref, output: Ref, by_hand: Ref, upstream: Tensor) -> None:
+    """Ask which weights the gradient reaches from the output, and from `encoder` called by hand."""
+    plan.reached(output, upstream, made, label="reached")
+    plan.reached(by_hand, upstream, made, label="reached by_hand")
+
+
+def _reached(a: Answers, label: str) -> set[str]:
+    """The names of the weights that the gradient reaches; none where it cannot be taken."""
+    try:
+        return {name for name, reached in a[label].items() if reached}
+    except CannotJudge:
+        return set()
 
 
 def _ask_for_pre_norm(plan: Plan, encoder: Ref, d_model: int, draw: torch.Generator) -> None:
@@ -873,36 +1002,50 @@ def _all_hidden(a: Answers) -> bool:
     return "real" in a.hidden and close(a["unpadded"], a["unpadded all_hidden"])
 
 
-def _through_encoder(name: str, norm_first: bool):
+def _through_encoder(name: str, norm_first: bool, alone: str | None = None):
     """The quantity: whether the output is that of `encoder`, and whether this is one as it should be.
 
     Compared with the learner's own `Encoder` of these sizes, so that no mistake in that costs a point here. If it is
-    another, whether post-norm and pre-norm are mixed up.
+    another, whether post-norm and pre-norm are mixed up. Two encoders differ by the layers that one has more; what
+    else an encoder may hold cancels. `alone` is the output of one example alone.
     """
 
     def quantity(a: Answers) -> tuple:
         as_own = close(a[f"{name} by_hand"], a[f"{name} by an encoder of one's own"])
+        kind = as_own or _is_pre_norm(a) == norm_first
+        as_own = as_own and a["numbers 0.0"] - a["numbers 0.5"] == a["own numbers 0.0"] - a["own numbers 0.5"]
         quiet, noisy = (varies(a[f"dropout {p}"]) == varies(a[f"own dropout {p}"]) for p in (0.0, 0.5))
         through = close(a[name], a[f"{name} by_hand"])
-        kind = as_own or _is_pre_norm(a) == norm_first
-        return through, as_own, kind, quiet, noisy, not through and _all_hidden(a)
+        if alone is not None:
+            a[alone]  # raises where it is no batch of one
+        learns = _reached(a, "reached by_hand") <= _reached(a, "reached")
+        return through, as_own, kind, quiet, noisy, learns, not through and _all_hidden(a)
 
     return quantity
 
 
 def _encoder_in_words(got: tuple, output: str, expected: str) -> str:
-    by_hand, as_own, _, quiet, *_ = got
+    by_hand, as_own, _, quiet, noisy, *_ = got
     if not by_hand:
         return f"your output is not `{output}`"
     if not as_own:
         return f"`encoder` is not an `Encoder` with the sizes you were given, {expected}"
+    if quiet and noisy:
+        return f"some weights get a gradient from `{output}`, but none from your output"
     p, drops = (0, "something") if not quiet else (0.5, "nothing")
     return f"with dropout={p} your `encoder` drops {drops} in training"
 
 
-def _word_difference(a: Answers) -> Tensor:
-    """Two sentences' embeddings minus each other: the positions cancel, the factor does not."""
-    return a["embedded"] - a["other embedded"]
+def _word_difference(a: Answers) -> tuple:
+    """Two sentences' embeddings minus each other: the positions cancel, the factor does not.
+
+    And whether the row of word 0 learns where the padding is another.
+    """
+    return a["embedded"] - a["other embedded"], any(a["word 0 learns"].values())
+
+
+def _word_difference_in_words(got: tuple) -> str | None:
+    return None if got[1] else "with a pad_id other than 0, the row of word 0 gets no gradient"
 
 
 def _position_difference(a: Answers) -> Tensor:
@@ -913,24 +1056,51 @@ def _position_difference(a: Answers) -> Tensor:
 
 
 def _embedding_dropped(a: Answers) -> tuple:
-    """Whether about half is dropped; whether the rest is doubled; and whether nothing happens at all."""
+    """Whether about half is dropped; whether the rest is doubled; and whether nothing happens at all.
+
+    Whether other entries are dropped the next time; and whether the default is 0.1, which the rest tells exactly.
+    """
     dropped, kept = a["dropped"], a["kept"]
     gone = (dropped == 0) & (kept != 0)
-    rest = (dropped / kept)[~gone & (kept.abs() > 1e-3)]
-    doubled = rest.numel() > 0 and bool(((rest - 2).abs() < 1e-2).all())
-    return 0.4 < gone.double().mean().item() < 0.6, doubled, torch.allclose(dropped, kept, atol=1e-4)
+    nothing, anew = torch.allclose(dropped, kept, atol=1e-4), not torch.equal(dropped, a["dropped again"])
+    by_default = _rest_is_divided(a["default dropped"], a["default kept"], 0.9)
+    return 0.4 < gone.double().mean().item() < 0.6, _rest_is_divided(dropped, kept, 0.5), nothing, anew, by_default
+
+
+def _rest_is_divided(dropped: Tensor, kept: Tensor, share: float) -> bool:
+    """Whether what dropout left is divided by the share that stays."""
+    rest = (dropped / kept)[(dropped != 0) & (kept.abs() > 1e-3)]
+    return rest.numel() > 0 and bool(((rest * share - 1).abs() < 5e-3).all())
+
+
+def _embedding_dropped_in_words(got: tuple) -> str:
+    half, doubled, _, anew, _ = got
+    if not (half and doubled):
+        return "in training, at dropout=0.5, about half of the entries of `embed` should be 0, the rest doubled"
+    if not anew:
+        return "in training, `embed` drops the same entries in every call"
+    return "made without `dropout`, your TokenEncoder does not drop at the default rate that the exercise states"
 
 
 def _padding_hidden(a: Answers) -> tuple:
-    """With pad_id 0 and another, whether padding is hidden; and if not, what mask gives this instead."""
+    """With pad_id 0 and another, whether padding is hidden, in training too; if not, what mask gives this instead."""
     real = a.hidden["real"]
 
     def same(name: str, how: str) -> bool:
         return close(a[name][real], a[f"{name} {how}"][real])
 
-    hidden = same("pad False", "by_hand"), same("pad True", "by_hand")
+    hidden = tuple(same(name, "by_hand") for name in ("pad False", "pad True", "in training"))
     instead = (("pad False", "unmasked"), ("pad False", "inverted"), ("pad True", "pad_0"))
     return *hidden, *(not all(hidden) and same(*each) for each in instead)
+
+
+def _padding_in_words(got: tuple) -> str:
+    default, other, *_ = got
+    if default and other:
+        when, how = "in training, ", ""
+    else:
+        when, how = "", " (for a pad_id other than 0)" if default else " (made without `pad_id`)" if other else ""
+    return f"{when}at the words of a padded sentence, your output is not that of `encoder` with a padding mask{how}"
 
 
 class _TokenEncoder(nn.Module):
@@ -941,7 +1111,7 @@ class _TokenEncoder(nn.Module):
         self.switches, self.pad_id = switches, pad_id
         self.embedding = TokenEmbedding(vocab_size, d_model, pad_id)
         own = switches.get("own_dropout", lambda p: p)(dropout)
-        self.positions = SinusoidalPositionalEncoding(d_model, dropout=own)
+        self.positions = SinusoidalPositionalEncoding(d_model, 64, own)
         if switches.get("learned"):
             self.positions = LearnedPositionalEncoding(50, d_model, own)
         inner = switches.get("inner_dropout", dropout)
@@ -971,16 +1141,20 @@ TOKEN_ENCODER = Exercise(
     challenge=_token_challenge,
     reference={"TokenEncoder": token_encoder, "Encoder": encoder},
     claims=(
-        Claim("scaled", 1, "`embed` takes each word's row times √d_model", _word_difference),
+        Claim(
+            "scaled",
+            1,
+            "`embed` takes each word's row times √d_model",
+            _word_difference,
+            reason=_word_difference_in_words,
+        ),
         Claim("positions", 1, "`embed` then adds each position's sines and cosines, once", _position_difference),
         Claim(
             "dropout",
             1,
             "in training, `dropout` acts on the sum of the two",
             _embedding_dropped,
-            reason=lambda _: (
-                "in training, at dropout=0.5, about half of the entries of `embed` should be 0, the rest doubled"
-            ),
+            reason=_embedding_dropped_in_words,
         ),
         Claim(
             "layers",
@@ -994,10 +1168,7 @@ TOKEN_ENCODER = Exercise(
             1,
             "nothing attends to padding, whatever `pad_id` is",
             _padding_hidden,
-            reason=lambda got: (
-                "at the words of a padded sentence, your output is not that of `encoder` with a padding mask"
-                + (" (for a pad_id other than 0)" if got[0] else "")
-            ),
+            reason=_padding_in_words,
         ),
     ),
     misconceptions=(
@@ -1065,8 +1236,8 @@ TOKEN_ENCODER = Exercise(
 def _patch_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
-    d_model, num_heads, d_ff = widths = sizes(draw)
-    patch_size, channels, side = pick(draw, 2, 3), pick(draw, 2, 3), pick(draw, 3, 4)
+    d_model, _, d_ff = widths = whole_sizes(draw)
+    patch_size, channels, side = pick(draw, 2, 3), pick(draw, 4, 5), pick(draw, 3, 4)
     num_patches = side**2
 
     def images(name: str) -> Ref:
@@ -1087,23 +1258,32 @@ def _patch_challenge(seed: int) -> Plan:
     plan.call(embed, one, label="embedded in training")
     plan.train(made, False)
     image = plan.tensors["images"][:1]
-    compare_dropout(plan, whole, own, plan.call(embed, plan.tensor("one image twice", image.expand(2, -1, -1, -1))))
+    compare_with_own(plan, whole, own, plan.call(embed, plan.tensor("one image twice", image.expand(2, -1, -1, -1))))
     whole, own = whole[0.0], own[0.0]
     plan.train(made, False)
     plan.train(own, False)
     embedded = plan.call(embed, one, label="embedded")
     plan.call(embed, other, label="other embedded")
+    alone = plan.tensor("one image", image)
+    plan.call(embed, alone, label="embedded alone")
     load_layers(plan, [whole, own], draw, 2, d_model, d_ff)
     output = plan.call(made, one, label="output")
-    plan.call(whole, embedded, label="output by_hand")
+    by_hand = plan.call(whole, embedded, label="output by_hand")
+    upstream = torch.randn(2, num_patches + 1, d_model, generator=draw)
+    compare_gradients(plan, made, output, by_hand, upstream)
+    plan.call(made, alone, label="output of one")
     plan.call(own, as_float(plan, embedded), label="output by an encoder of one's own")
     _ask_for_pre_norm(plan, whole, d_model, draw)
 
     class_token = plan.parameter(made, "class_token", (1, 1, d_model))
-    upstream = torch.randn(2, num_patches + 1, d_model, generator=draw)
-    plan.gradient(output, upstream, class_token, label="class token's gradient")
-    wide = plan.call("PatchEncoder", 2, 1, 1, WIDE, 1, 1, 1)
+    plan.gradient(embedded, upstream, class_token, label="class token's gradient")
+    plan.reached(embedded, upstream, plan.attribute(made, "embedding"), label="patches learn")
+    wide = plan.call("PatchEncoder", 2, 1, 1, WIDE, 1, 1, 1)  # with the default dropout
     plan.parameter(wide, "class_token", (1, 1, WIDE), label="fresh class token")
+    pixels = plan.tensor("small images", torch.randn(2, 1, 2, 2, generator=draw))
+    for training, label in ((True, "dropped"), (False, "kept")):
+        plan.train(wide, training)
+        plan.call(plan.attribute(wide, "embed"), pixels, label=f"default {label}")
 
     positions = plan.attribute(made, "positions")
     plan.learned(positions, label="numbers of positions")
@@ -1127,25 +1307,42 @@ def _drawn_anew(a: Answers) -> bool:
 
 
 def _in_front(a: Answers) -> tuple:
-    varies = _varies(a)
-    return not varies[0], bool(varies[1:].any()), bool(varies[-1]), bool(varies[0]) and _drawn_anew(a)
+    varies, alone = _varies(a), close(a["embedded alone"], a["embedded"][:1])
+    return not varies[0], bool(varies[1:].any()), alone, bool(varies[-1]), bool(varies[0]) and _drawn_anew(a)
 
 
-def _patch_rows(a: Answers) -> Tensor:
-    """What a change of the image changes, wherever the class token stands."""
+def _in_front_in_words(got: tuple) -> str:
+    first, others, alone, *_ = got
+    if first and others and not alone:
+        return "`embed` makes something else of an image alone than of the same image among others"
+    return f"{'no row' if first else 'row 0'} of `embed` depends on the image"
+
+
+def _patch_rows(a: Answers) -> tuple:
+    """What a change of the image changes, wherever the class token stands; and whether the patches' map learns."""
     rows, patches = int(_varies(a).sum()), a["embedded"].shape[1] - 1
     if rows != patches:
         message = f"{rows} rows of `embed` depend on the image, where there are {patches} patches"
         raise CannotJudge(message, ("rows", rows - patches, _drawn_anew(a)))
-    return (a["embedded"] - a["other embedded"])[:, _varies(a)]
+    return (a["embedded"] - a["other embedded"])[:, _varies(a)], any(a["patches learn"].values())
+
+
+def _patch_rows_in_words(got: tuple) -> str | None:
+    return None if got[1] else "the weights of `embedding` get no gradient"
 
 
 def _class_token_learns(a: Answers) -> tuple:
-    """Whether it has a gradient, how its fresh numbers spread, where N(0, 0.02²) gives 0.02; and whether it shows."""
+    """Whether it has a gradient, how its fresh numbers spread, where N(0, 0.02²) gives 0.02; and whether it shows.
+
+    Of numbers with the right spread: on both sides of 0, and some beyond the bound of a uniform distribution.
+    """
     shows = not close(a["second table"], a["with another class token"])
     spread = a["fresh class token"].square().mean().sqrt().item() / 0.02
     bounds = {"nothing": 1e-6, "small": 0.7, "right": 1.4, "large": 30, "unit size": 80, "huge": math.inf}
     size = next(size for size, bound in bounds.items() if spread < bound)
+    if size == "right":
+        fresh = a["fresh class token"] / 0.02
+        size = "one-sided" if abs(fresh.mean()) > 0.5 else "bounded" if fresh.abs().max() < 1.733 else size
     return bool(a["class token's gradient"].abs().sum() > 0), size, shows
 
 
@@ -1155,18 +1352,24 @@ def _class_token_in_words(got: tuple) -> str:
         return "the class token has no part in what `embed` makes"
     if not learns:
         return "the class token gets no gradient"
-    return f"the numbers of a fresh class token are {'all 0' if size == 'nothing' else f'too {size}'}"
+    words = {"nothing": "all 0", "one-sided": "not spread around 0", "bounded": "not drawn from a normal distribution"}
+    return f"the numbers of a fresh class token are {words.get(size, f'too {size}')}"
 
 
 def _placed(a: Answers) -> tuple:
-    """What a change of the table changes; whether the table learns; whether dropout=0 leaves all as it is."""
+    """What a change of the table changes; whether the table learns; whether dropout=0 leaves all as it is.
+
+    And whether `embed`, where it drops, does so by default at 0.1.
+    """
     try:
         a["first table"]
     except CannotJudge:
         if a["numbers of positions"] == 0:
             raise CannotJudge("nothing in `positions` learns", ("fixed positions",)) from None
         raise
-    return a["second table"] - a["first table"], any(a["table learns"].values()), not _drawn_anew(a)
+    dropped, kept = a["default dropped"], a["default kept"]
+    by_default = _rest_is_divided(dropped, kept, 0.9) or torch.equal(dropped, kept)
+    return a["second table"] - a["first table"], any(a["table learns"].values()), not _drawn_anew(a), by_default
 
 
 def _placed_in_words(got: tuple) -> str:
@@ -1174,6 +1377,8 @@ def _placed_in_words(got: tuple) -> str:
         return "with dropout=0 `embed` gives something else in training than in evaluation"
     if not got[1]:
         return "the table of `positions` gets no gradient"
+    if not got[3]:
+        return "made without `dropout`, your `embed` drops at another rate than the default that the exercise states"
     return "when the table of `positions` changes, the rows of `embed` do not change by just as much"
 
 
@@ -1219,9 +1424,15 @@ PATCH_ENCODER = Exercise(
             1,
             "`embed` puts the class token in front, the same for every image",
             _in_front,
-            reason=lambda got: f"{'no row' if got[0] else 'row 0'} of `embed` depends on the image",
+            reason=_in_front_in_words,
         ),
-        Claim("patches", 1, "the other rows are the patches' vectors, in order", _patch_rows),
+        Claim(
+            "patches",
+            1,
+            "the other rows are the patches' vectors, in order",
+            _patch_rows,
+            reason=_patch_rows_in_words,
+        ),
         Claim(
             "positions",
             1,
@@ -1240,7 +1451,7 @@ PATCH_ENCODER = Exercise(
             "layers",
             1,
             "what `embed` makes goes through `encoder`, which is pre-norm and made with `dropout`",
-            _through_encoder("output", norm_first=True),
+            _through_encoder("output", norm_first=True, alone="output of one"),
             reason=lambda got: _encoder_in_words(got, "encoder(embed(images))", "pre-norm"),
         ),
     ),
@@ -1507,7 +1718,7 @@ FROM_TORCH = Exercise(
 def _mean_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
-    d_model, seq = pick(draw, 3, 5), pick(draw, 7, 9)
+    d_model, seq = pick(draw, 10, 12), pick(draw, 7, 9)
 
     def mean_of(label: str, counts: Tensor) -> None:
         """The same mean asked for with both masks."""
@@ -1526,9 +1737,11 @@ def _mean_challenge(seed: int) -> Plan:
 
     lengths = torch.tensor([4, 0])
     mask = plan.tensor("empty mask", torch.arange(5) < lengths.unsqueeze(1))
-    x = plan.tensor("empty x", torch.randn(2, 5, d_model, generator=draw), requires_grad=True)
+    vectors, upstream = torch.randn(2, 5, d_model, generator=draw), torch.randn(2, d_model, generator=draw)
+    x = plan.tensor("empty x", vectors, requires_grad=True)
     mean = plan.call("masked_mean", x, mask, label="empty")
-    plan.gradient(mean, torch.randn(2, d_model, generator=draw), x, label="gradient")
+    plan.gradient(mean, upstream, x, label="gradient")
+    plan.hidden["linear"] = vectors, upstream
     return plan
 
 
@@ -1543,8 +1756,20 @@ def _wide_mask_in_words(got: tuple) -> str:
 
 
 def _empty_sentence(a: Answers) -> tuple:
-    """Zero for the empty sentence, and no gradient; something for the other, and a gradient at its words."""
-    return a["empty"][1], bool(a["empty"][0].any()), a["gradient"][1], bool(a["gradient"][0, :4].any())
+    """Zero for the empty sentence, and no gradient; something for the other, and the gradient that goes with it.
+
+    A mean is linear in the vectors, so that their product with its gradient is the result's with what came from above.
+    """
+    mean, gradient, (x, upstream) = a["empty"], a["gradient"], a.hidden["linear"]
+    made, told = (mean * upstream)[0].sum(), (gradient * x)[0].sum()
+    size = (mean * upstream)[0].abs().sum()
+    return mean[1], bool(mean[0].any()), gradient[1], bool(gradient[0, :4].any()), abs(made - told).item() < 1e-3 * size
+
+
+def _empty_in_words(got: tuple) -> str | None:
+    mean, _, gradient, reached, linear = got
+    wrong = not mean.any() and not gradient.any() and reached and not linear
+    return "beside an empty sentence, the gradient at another one's words is not that of your result" if wrong else None
 
 
 def _mean(x: Tensor, mask: Tensor, *, count=None, least: int = 1, mistake=lambda mask: mask) -> Tensor:
@@ -1577,7 +1802,13 @@ MASKED_MEAN = Exercise(
             _same_for_both_masks,
             reason=_wide_mask_in_words,
         ),
-        Claim("empty", 1, "an empty sentence gives zeros and no gradient, never NaN", _empty_sentence),
+        Claim(
+            "empty",
+            1,
+            "an empty sentence gives zeros and no gradient, never NaN",
+            _empty_sentence,
+            reason=_empty_in_words,
+        ),
     ),
     misconceptions=(
         Misconception(
@@ -1700,12 +1931,17 @@ COUNTING = Exercise(
 # --- 8. bug hunt ------------------------------------------------------------------------------------------------------
 
 
+def _without_padding(x: Tensor, mask: Tensor | None) -> Tensor:
+    """x with zeros at the padding: what a right candidate makes of the rest stays finite whatever stood there."""
+    return x if mask is None else x.masked_fill(~mask[:, 0, 0].unsqueeze(-1), 0.0)
+
+
 @torch.no_grad()
 def by_library(x: Tensor, weights: dict[str, Tensor], mask: Tensor | None = None, training: bool = False) -> Tensor:
     """A right candidate: encoder_lib's own."""
     made = encoder(2, x.shape[-1], 2, len(weights["layers.0.feed_forward.linear_1.bias"]))
     made.load_state_dict(weights)
-    return made.train(training)(x, mask)
+    return made.to(x.dtype).train(training)(_without_padding(x, mask), mask)
 
 
 @torch.no_grad()
@@ -1724,7 +1960,7 @@ def by_torch(x: Tensor, weights: dict[str, Tensor], mask: Tensor | None = None, 
             theirs[f"layers.{i}.self_attn.in_proj_{kind}"] = torch.cat(parts)
     made.load_state_dict(theirs)
     hidden = None if mask is None else ~mask[:, 0, 0]
-    output = made.train(training)(x, src_key_padding_mask=hidden)
+    output = made.to(x.dtype).train(training)(_without_padding(x, mask), src_key_padding_mask=hidden)
     return output if hidden is None else output.masked_fill(hidden.unsqueeze(-1), 0.0)
 
 
@@ -1736,10 +1972,11 @@ def by_hand(**bugs):
         def drop(x):
             return F.dropout(x, 0.1, training or bugs.get("always_drop", False))
 
+        if not bugs.get("mask_dropped"):
+            x = _without_padding(x, mask)
         for i in range(2):
-            w = {name[9:]: weight for name, weight in weights.items() if name.startswith(f"layers.{i}.")}
-            if bugs.get("shared"):
-                w = {name[9:]: weight for name, weight in weights.items() if name.startswith("layers.0.")}
+            layer = "layers.0." if bugs.get("shared") else f"layers.{i}."
+            w = {name[9:]: weight.to(x.dtype) for name, weight in weights.items() if name.startswith(layer)}
             seen = None if i == 1 and bugs.get("mask_dropped") else mask
             attend = _attention_across_examples if bugs.get("examples_mixed") else _attention
             after = _norm(x + drop(attend(x, w, seen, drop)), w, 1)

@@ -151,10 +151,14 @@ def raw(name: str, says: str, content: Callable[[], bytes], points: float | None
 
 
 def coded(kind: str, name: str, says: str, source: str, points=None, place=IN_THE_MIDDLE, **flags) -> None:
-    """Enter a submission with a cell of its own; COURSE, HOME, PORT and ABSTRACT in its source are filled in."""
+    """Enter a submission with a cell of its own; COURSE, REPOSITORY, HOME, PORT and ABSTRACT in it are filled in."""
 
     def make(folder: Path, where: Where) -> None:
-        text = source.replace("ASSIGNMENT", ASSIGNMENT).replace("COURSE", str(where.course))
+        text = (
+            source.replace("ASSIGNMENT", ASSIGNMENT)
+            .replace("COURSE", str(where.course))
+            .replace("REPOSITORY", str(ROOT))
+        )
         text = (
             text.replace("HOME", str(where.home)).replace("PORT", str(where.port)).replace("ABSTRACT", where.abstract)
         )
@@ -421,10 +425,8 @@ HARMING = {
 }  # fmt: skip
 for _name, (_says, _source) in RUNTIME.items():
     coded("runtime", _name, _says, _source)
-# What lies in its own memory afterwards stops the next cell that needs some: the last exercise is not graded.
-LOSES = {"fills_disk": ALL - POINTS[HONEST]}
 for _name, (_says, _source) in HARMING.items():
-    coded("runtime", _name, _says, _source, LOSES.get(_name), harms=True)
+    coded("runtime", _name, _says, _source, harms=True)
 
 
 def answering(name: str, says: str, body: str) -> None:
@@ -490,7 +492,7 @@ TRICKS = {
     "no_answer": ("refuses to answer the plan", "import sys\nsys.modules['encoder_grader.answering'] = sys.modules['encoder_grader.wire'] = None"),
     "endless_answering": ("floods the grader instead of an answer", "try:\n    import encoder_grader.answering as s, socket, struct\n    def answer(path):\n        with socket.socket(socket.AF_UNIX) as c:\n            c.connect(path)\n            while True: c.sendall(struct.pack('!II', 8_000_000, 90_000_000) + bytes(98_000_000))\n    s.answer = answer\nexcept ImportError: pass"),
     "imports_reference": ("imports this chapter's reference", "from encoder_lib.embedding import *\nimport encoder_lib.embedding as e\none_hot, lookup_by_product = e.one_hot, e.lookup_by_product"),
-    "finds_reference": ("looks for the reference on the disk", "import glob, sys\nfor place in [*sys.path, 'COURSE', '/work', '/root', '/home', '/']:\n    for depth in ('', '*/', '*/*/', '*/*/*/'):\n        for file in glob.glob(f'{place}/{depth}encoder_lib/embedding.py') + glob.glob(f'{place}/{depth}solutions/*/embedding.ipynb'): exec(open(file).read(), globals())"),
+    "finds_reference": ("looks for the reference on the disk", "import glob, sys\nfor place in [*sys.path, 'COURSE', 'REPOSITORY', '/root', '/home', '/']:\n    for depth in ('', '*/', '*/*/', '*/*/*/'):\n        for file in glob.glob(f'{place}/{depth}encoder_lib/embedding.py') + glob.glob(f'{place}/{depth}solutions/*/embedding.ipynb'): exec(open(file).read(), globals())"),
     "reads_gradebook": ("reads the gradebook", "import sqlite3\nprint(list(sqlite3.connect('COURSE/gradebook.db').execute('select * from student')))"),
     "writes_gradebook": ("gives everybody full marks in the gradebook", "import sqlite3\ndb = sqlite3.connect('COURSE/gradebook.db')\ndb.execute('update grade set manual_score = 99, auto_score = 99'); db.commit()"),
     "reads_solutions": ("reads the solutions", "import glob\nfor f in glob.glob('COURSE/solutions/**', recursive=True):\n    try: print(f, open(f).read()[-3000:])\n    except OSError as e: print(e)"),
@@ -503,10 +505,10 @@ TRICKS = {
     "abstract_socket": ("asks a server on an abstract socket", "import socket\ns = socket.socket(socket.AF_UNIX); s.settimeout(5); s.connect('\\0ABSTRACT'); print(s.recv(999))"),
     "name_lookup": ("asks a name server", "import socket; print(socket.getaddrinfo('example.org', 80))"),
     "built_in": ("wraps a built-in that may not be called", "import torch.nn.functional as F"),
-    "debugger": ("attaches to the process that started it", "import os, ctypes\nlibc = ctypes.CDLL(None)\nprint(libc.ptrace(16, os.getppid(), 0, 0))\nprint(open(f'/proc/{os.getppid()}/maps').read())"),
     "becomes_root": ("tries to become root", "import os\nfor f in (lambda: os.setuid(0), lambda: os.setresuid(0, 0, 0), lambda: os.chroot('/'), lambda: os.unshare(os.CLONE_NEWUSER)):\n    try: f()\n    except Exception as e: print(e)\nprint(os.system('mount -t tmpfs none /mnt; su -c id; sudo id'))"),
 }  # fmt: skip
-LEAVING = {
+OUTWARD = {
+    "debugger": ("attaches to the process that started it", "import os, ctypes\nlibc = ctypes.CDLL(None)\nprint(libc.ptrace(16, os.getppid(), 0, 0))\nprint(open(f'/proc/{os.getppid()}/maps').read())"),
     "leaves_a_module": ("leaves a module behind for the next submission", "import site, sys, os\nbad = 'import builtins; builtins.POISONED = 1'\nfor place in [*sys.path, *site.getsitepackages(), 'COURSE', '/tmp', os.path.expanduser('~'), '/course', '/exchange']:\n    for name in ('sitecustomize.py', 'usercustomize.py', 'encoder_poison.pth', 'torch_poison.py'):\n        try: open(os.path.join(place, name), 'w').write(bad)\n        except OSError: pass"),
     "leaves_profiles": ("leaves start-up files of IPython behind", "import os\nd = os.path.expanduser('~/.ipython/profile_default/startup')\nos.makedirs(d, exist_ok=True); open(d + '/00.py', 'w').write('POISONED = 1')"),
 }  # fmt: skip
@@ -515,7 +517,7 @@ SELF_INFLICTED = dict.fromkeys(("strips_tests", "strips_source", "own_run_cell",
 SELF_INFLICTED["answers_itself"] = 2.0  # two variables need no call
 for _name, (_says, _source) in TRICKS.items():
     coded("cheat", _name, _says, _source, SELF_INFLICTED.get(_name))
-for _name, (_says, _source) in LEAVING.items():
+for _name, (_says, _source) in OUTWARD.items():
     coded("cheat", _name, _says, _source, harms=True)
 
 edited(

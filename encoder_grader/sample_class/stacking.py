@@ -34,6 +34,6 @@ MISTAKES = {
         "encoder_layer": [("self.add_norm_2(attended, self.feed_forward)", "self.add_norm_2(x, self.feed_forward)")],
         "patch_encoder": [("nn.Parameter(0.02 * torch.randn(1, 1, d_model))", "0.02 * torch.randn(1, 1, d_model)")],
         "counting": [("14 * 14 + 1", "14 * 14")],
-        "bug_hunt": [("assert leaked[real].abs()", "assert leaked.abs()")],
+        "bug_hunt": [("torch.allclose(one, other, atol=1e-4)", "torch.equal(one, other)")],
     },
 }

@@ -115,6 +115,12 @@ def test_folders_that_lead_to_python_show_nothing_else(program):
         assert all(any(path.is_relative_to(Path(parent, name)) for path in shown) for name in names), parent
 
 
+def test_submissions_in_nbgraders_exchange_are_hidden(program, monkeypatch):
+    exchange = Path(sysconfig.get_path("purelib")) / "nbgrader"  # some folder with files below one that is shown
+    monkeypatch.setattr(mounts, "NBGRADER", exchange)
+    assert program("import json, os, sys; print(json.dumps(os.listdir(sys.argv[1])))", exchange).json == []
+
+
 def test_what_has_to_be_hidden_is_hidden_below_what_is_shown(program):
     hidden = Path(sysconfig.get_path("purelib")) / "nbgrader"
     source = "import json, os, sys, numpy; print(json.dumps(os.listdir(sys.argv[1])))"

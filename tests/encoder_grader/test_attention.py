@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from encoder_grader.checking import verdict_on
 from encoder_grader.exercise import exercises, find
+from encoder_grader.exercises.attention import RIGHT_CANDIDATES
 from tests.encoder_grader.costs import assert_costs_what_is_wrong_and_is_named, assert_every_cost_is_stated
 
 SEED = 2017
@@ -50,7 +51,8 @@ COST = {
         "mask_added": {"masked", "nothing"},
         "score_zero": {"masked", "nothing"},
         "masked_after": {"shared"},
-        "no_maximum": {"masked"},
+        "no_maximum": {"scale", "masked"},
+        "clamped": {"scale"},
         "nan_row": {"nothing", "gradients"},
         "uniform_row": {"nothing"},
         "nan_replaced": {"gradients"},
@@ -254,3 +256,32 @@ def test_torchs_softmax_is_no_false_alarm_where_attention_is_asked_for():
     outcome = verdict("scaled_dot_product_attention", scaled_dot_product_attention=attend)
     assert "to write yourself" not in str(outcome)
     assert {result.claim for result in outcome.results if result.holds} >= {"rows", "context", "gradients"}
+
+
+MASKS = {
+    "none": None,
+    "some keys": torch.tensor([[True, False, True, True, False]] * 4),
+    "one key": torch.arange(5) == 2,
+    "an empty row": torch.tensor([[True] * 5, [False] * 5, [True, False] * 2 + [True], [False] * 5]),
+    "nothing": torch.zeros(2, 1, 4, 5, dtype=torch.bool),
+}
+
+
+@pytest.mark.parametrize("candidate", RIGHT_CANDIDATES, ids=lambda candidate: candidate.__name__)
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [1, 10])
+def test_right_candidates_of_the_bug_hunt_keep_to_the_rules_of_attention(candidate, mask, dtype, size):
+    draw = torch.Generator().manual_seed(SEED)
+    shapes = (2, 3, 4, 8), (2, 3, 5, 8), (2, 3, 5, 7)
+    inputs = [(size * torch.randn(shape, generator=draw)).to(dtype).requires_grad_() for shape in shapes]
+    results = candidate(*inputs, MASKS[mask])
+    expected = find("attention.scaled_dot_product_attention").reference["scaled_dot_product_attention"](
+        *inputs, MASKS[mask]
+    )
+    allowed = 0.05 if dtype == torch.float16 else 1e-3
+    for result, other in zip(results, expected, strict=True):
+        assert result.dtype == dtype
+        torch.testing.assert_close(result, other, atol=allowed, rtol=allowed)
+    gradients = torch.autograd.grad(results[0].sum() + results[1].square().sum(), inputs)
+    assert all(gradient.isfinite().all() for gradient in gradients)

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from encoder_grader import built_ins
 from encoder_grader.accuracy.cases import cases, cells_before
 from encoder_grader.built_ins import built_ins_called
 from encoder_grader.checking import verdict_on
@@ -45,6 +46,12 @@ def called(cell, answer="answer", forbidden=SOFTMAX):
         "class Base:\n  def run(self, x): return F.softmax(x, -1)\nclass answer(Base): pass",
         "class answer(nn.Softmax): pass",
         "def answer(x):\n  import torch.nn.functional as G\n  return G.softmax(x, -1)",
+        "def answer(x):\n  from torch import softmax\n  def inner(y): return softmax(y, -1)\n  return inner(x)",
+        "if True:\n  def helper(x): return F.softmax(x, -1)\ndef answer(x): return helper(x)",
+        "try: soft = torch.softmax\nexcept Exception: pass\nanswer = lambda x: soft(x, -1)",
+        "table = {}\ntable['s'] = torch.softmax\ndef answer(x): return table['s'](x, -1)",
+        "def answer(x):\n  global soft\n  return soft(x, -1)\nsoft = torch.softmax",
+        "class answer:\n  run = staticmethod(torch.softmax)",
         "%matplotlib inline\ndef answer(x): return F.softmax(x, -1)",
     ],
 )
@@ -57,6 +64,14 @@ def test_a_built_in_is_found_by_whatever_name(cell):
     [
         "def answer(x): return x.exp() / x.exp().sum(-1, keepdim=True)",
         "def softmax(x): return x.exp()\ndef answer(x): return softmax(x)",
+        "def answer(x):\n  weights = x.exp()\n  return weights\nweights = torch.softmax(x, -1)",
+        "def answer(x):\n  for weights in x: pass\n  with x as w: return [v for v in w]\nw = weights = x.softmax(-1)",
+        "w, v = F.softmax(x, -1), 1\ndef answer(x, w, *, v=None):\n  def inner(): return w\n  return inner()",
+        "class answer:\n  def __init__(self): self.w = 0\n  def forward(self, x): return self.w\nw = x.softmax(-1)",
+        "from torch import softmax\ndef answer(x, softmax): return softmax(x)",
+        "class Own:\n  def softmax(self, x): return x.exp()\ndef answer(x): return Own().softmax(x)",
+        "class Own:\n  def softmax(self): return 1\nclass answer(Own):\n  def run(self): return super().softmax()",
+        "import types\nops = types.SimpleNamespace(softmax=torch.exp)\ndef answer(x): return ops.softmax(x)",
         "def answer(x):\n  '''Like torch.softmax.'''\n  return x.exp()  # not F.softmax",
         "def answer(x): return x.exp()\nassert torch.allclose(answer(torch.ones(1)), torch.softmax(torch.ones(1), 0))",
         "def compare(x): return F.softmax(x, -1)\ndef answer(x): return x.exp()",
@@ -157,3 +172,40 @@ def test_a_module_that_calls_it_when_it_is_made_or_used_loses_what_it_is_used_fo
     outcome = verdict_on(exercise.name, {"LayerNorm": LayerNorm, "math": math}, seed=3)
     assert "your code calls `layer_norm`" in str(outcome)
     assert outcome.points <= 2, outcome
+
+
+def test_a_source_that_cannot_be_taken_apart_is_read_all_the_same():
+    deep = "+".join(["x"] * 600)
+    assert called(f"def helper(x): return {deep}\ndef answer(x): return F.softmax(helper(x), -1)") == {"softmax"}
+    assert called(f"def answer(x): return F.softmax({deep}, -1)") == {"softmax"}
+
+
+def test_a_long_chain_of_attributes_is_walked_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(built_ins, "_functions", lambda name: asked.append(name) or {name})
+    assert called("def answer(x): return x.softmax" + ".T" * 800) == {"softmax"}
+    assert len(asked) <= 2
+
+
+@pytest.mark.parametrize(
+    "magic",
+    [
+        "!ls",
+        "    %timeit 1 + 1",
+        "files = !ls",
+        "a, b = %who",
+        "answer?",
+        "answer??",
+        "?answer",
+        "%%time",
+        "%%timeit -n1",
+    ],
+)
+def test_a_cell_with_magics_is_read(magic):
+    lines = ["def answer(x): return F.softmax(x, -1)", "for _ in range(2):", "    x = 1"]
+    lines = [magic, *lines] if magic.startswith("%%") else [*lines, magic]
+    assert called("\n".join(lines)) == {"softmax"}
+
+
+def test_a_remainder_at_the_start_of_a_line_is_no_magic():
+    assert called("def answer(x):\n  y = (7\n  % 4)\n  return F.softmax(x, -1)") == {"softmax"}

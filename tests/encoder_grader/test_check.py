@@ -59,7 +59,7 @@ def test_right_answer_gets_the_points_as_a_builtin_float():
 def test_numbers_are_called_a_multiple_only_where_all_of_them_are():
     want = torch.tensor([1.0, 0.0, 2.0])
     assert difference(3 * want, want, 1e-6) == "every number is 3 times what it should be"
-    assert difference(torch.tensor([0.0, 3.0, 0.0]), want, 1e-6) == "3 of 3 numbers differ, the first at index (0,)"
+    assert difference(torch.tensor([0.0, 3.0, 0.0]), want, 1e-6) == "all 3 numbers differ"
 
 
 @pytest.mark.parametrize(
@@ -151,6 +151,13 @@ def test_no_error_stops_the_check(error, sentence):
 def test_ctrl_c_stops_the_check():
     with pytest.raises(KeyboardInterrupt):
         on("def double(x): raise KeyboardInterrupt")
+
+
+def test_a_wrong_factor_does_not_pass_for_the_rounding_of_a_coarse_type():
+    for dtype in ("bfloat16", "half"):
+        verdict = on(f"def double(x): return (x * 2.02).{dtype}()")
+        assert verdict.points < 3, verdict
+    assert "too coarse" in str(on("def double(x): return (x * 2.02).bfloat16()"))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -11,6 +11,7 @@ import pytest
 from nbgrader.utils import is_solution
 
 import course
+from encoder_grader.accuracy.answers import add_norm, attention, stacking
 from encoder_grader.sample_class import Edits, edited, fill_in, grade_id, without_marks
 from encoder_grader.together import together
 from encoder_grader.together.learner import Learner, walk_together
@@ -101,43 +102,11 @@ def test_masks_of_earlier_notebooks_are_inside_too(work):
     assert whole.by_parts
 
 
-FUSED = """
-class MultiHeadAttention(nn.Module):
-    def __init__(self, d_model, num_heads, dropout=0.0):
-        super().__init__()
-        self.h, self.drop = num_heads, nn.Dropout(dropout)
-        self.qkv, self.out = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
-    def load_reference(self, w):
-        self.load_state_dict({
-            "qkv.weight": torch.cat([w["w_q.weight"], w["w_k.weight"], w["w_v.weight"]]),
-            "qkv.bias": torch.cat([w["w_q.bias"], w["w_k.bias"], w["w_v.bias"]]),
-            "out.weight": w["w_o.weight"], "out.bias": w["w_o.bias"]})
-    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
-        key = query if key is None else key
-        value = key if value is None else value
-        d = query.shape[-1]
-        q, k, v = (F.linear(x, self.qkv.weight[i * d:][:d], self.qkv.bias[i * d:][:d]) for i, x in
-                   enumerate((query, key, value)))
-        q, k, v = (torch.stack(x.split(d // self.h, -1), 1) for x in (q, k, v))
-        _, a = scaled_dot_product_attention(q, k, v, mask)
-        out = self.out(torch.cat((self.drop(a) @ v).unbind(1), -1))
-        return [out, a] if need_weights else out
-"""
-ATTENTION_IN_FLOAT64 = """
-class MultiHeadAttention(nn.Module):
-    def __init__(self, d_model, num_heads, dropout=0.0):
-        super().__init__()
-        self.h, self.drop = num_heads, nn.Dropout(dropout)
-        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model, dtype=torch.float64) for _ in range(4))
-    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
-        key = query if key is None else key
-        value = key if value is None else value
-        q, k, v = (split_heads(w(x.double()), self.h) for w, x in
-                   ((self.w_q, query), (self.w_k, key), (self.w_v, value)))
-        _, w = scaled_dot_product_attention(q, k, v, mask)
-        out = self.w_o(merge_heads(self.drop(w) @ v))
-        return (out, w) if need_weights else out
-"""
+FUSED = attention.RIGHT["multi_head_attention"]["one fused matrix, by load_reference"]
+ATTENTION_IN_FLOAT64 = attention.RIGHT["multi_head_attention"]["float64"]
+LAYER_NORM_IN_FLOAT64 = add_norm.RIGHT["layer_norm_module"]["float64"]
+LAYER_IN_FLOAT64 = stacking.RIGHT["encoder_layer"]["float64, with prints"]
+LAYER_THAT_KNOWS_THE_REFERENCES_NAMES = stacking.RIGHT["encoder_layer"]["residuals by hand, through load_reference"]
 MASKS_IN_NUMPY = """
 def padding_mask(ids, pad_id): return (ids.numpy() != pad_id)[:, None, None, :]
 """
@@ -162,17 +131,6 @@ class LearnedPositionalEncoding(nn.Module):
         super().__init__()
         self.positions, self.dropout = nn.Embedding(max_len, d_model), nn.Dropout(dropout)
     def forward(self, x): return self.dropout(x + self.positions(torch.arange(x.shape[1])))
-"""
-LAYER_NORM_IN_FLOAT64 = """
-class LayerNorm(nn.Module):
-    def __init__(self, d_model, eps=1e-5):
-        super().__init__()
-        self.eps = eps
-        self.gamma = nn.Parameter(torch.ones(d_model, dtype=torch.float64))
-        self.beta = nn.Parameter(torch.zeros(d_model, dtype=torch.float64))
-    def forward(self, x):
-        x = x.double()
-        return self.gamma * (x - x.mean(-1, True)) / (x.var(-1, False, True) + self.eps).sqrt() + self.beta
 """
 TORCHS_NORM = """
 class AddNorm(nn.Module):
@@ -221,19 +179,6 @@ class EncoderLayer(nn.Module):
         for norm, part in ((self.n1, lambda x: self.attend(x, mask)), (self.n2, self.feed)):
             x = x + self.drop(part(norm(x))) if self.pre else norm(x + self.drop(part(x)))
         return x
-"""
-LAYER_IN_FLOAT64 = """
-class EncoderLayer(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm_first=False):
-        super().__init__()
-        self.attention = MultiHeadAttention(d_model, num_heads, dropout)
-        self.add_norm_1 = AddNorm(d_model, dropout, norm_first)
-        self.feed_forward = FeedForward(d_model, d_ff, dropout, "relu")
-        self.add_norm_2 = AddNorm(d_model, dropout, norm_first)
-        self.double()
-    def forward(self, x, mask=None):
-        x = self.add_norm_1(x.double(), lambda s: self.attention(s, s, s, mask=mask))
-        return self.add_norm_2(x, lambda s: self.feed_forward(s))
 """
 ZEROS_AT_THE_PADDING = """
 class EncoderLayer(nn.Module):
@@ -289,28 +234,6 @@ class TokenEncoder(nn.Module):
         assert x.shape[-1] == self.embedding.d_model
         return self.positions.dropout(x + self.positions.table[:ids.shape[1]])
     def forward(self, ids): return self.encoder(self.embed(ids), padding_mask(ids, self.pad_id))
-"""
-LAYER_THAT_KNOWS_THE_REFERENCES_NAMES = """
-class EncoderLayer(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm_first=False):
-        super().__init__()
-        self.a, self.f = MultiHeadAttention(d_model, num_heads, dropout=dropout), FeedForward(d_model, d_ff, dropout)
-        self.n1, self.n2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
-        self.drop, self.pre = nn.Dropout(dropout), norm_first
-    def load_reference(self, w):
-        own = {}
-        for name, tensor in w.items():
-            name = name.replace("attention.", "a.").replace("feed_forward.", "f.")
-            name = name.replace("add_norm_1.norm", "n1").replace("add_norm_2.norm", "n2")
-            own[name.replace("gamma", "weight").replace("beta", "bias")] = tensor
-        self.load_state_dict(own)
-    def forward(self, x, mask=None):
-        if self.pre:
-            y = self.n1(x)
-            x = x + self.drop(self.a(y, y, y, mask))
-            return x + self.drop(self.f(self.n2(x)))
-        x = self.n1(x + self.drop(self.a(x, x, x, mask)))
-        return self.n2(x + self.drop(self.f(x)))
 """
 LAYER_THAT_TAKES_ADD_AND_NORM_APART = """
 class EncoderLayer(nn.Module):

@@ -14,6 +14,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.torch import save
 
 import encoder_grader.collect as collecting
 from encoder_grader import answering
@@ -122,6 +123,7 @@ def test_a_candidate_draws_and_learns_as_if_it_were_here(monkeypatch, tmp_path):
         [torch.zeros(2, 2, 2, 2, 2)],
         [torch.zeros(600)],
         [torch.zeros(512, 512), torch.zeros(4)],
+        [torch.zeros(64, 1, 64, 1), torch.zeros(1, 64, 64, 1), torch.zeros(1, 1, 64, 128)],
         ["x" * 2000],
         [10**6],
         [[1] * 2000],
@@ -235,6 +237,7 @@ LABELLED = next(i for i, record in enumerate(RIGHT.records) if record["label"] =
         said(changed(3, status="raised", type=3)),
         said(changed(LABELLED, status="blocked", by=0)),  # by a step that went well
         said(changed(LABELLED, unloaded=0)),  # which loads nothing
+        said(changed(LABELLED, value={"kind": "tuple", "parts": [RIGHT.records[LABELLED]["value"]] * 2})),
     ],
 )
 def test_a_malformed_recording_is_refused(message):
@@ -250,6 +253,17 @@ def test_a_recording_speaks_of_its_own_step_and_of_real_tensors_only():
     assert record["value"]["shape"] == list(RIGHT.tensors["split"].shape)
     assert record["value"]["dtype"] == "float32"
     assert (record["called"], record["changed"]) == ([], ["x"])
+
+
+def test_whole_numbers_that_stand_for_a_tuple_are_as_few_as_a_tuple_has():
+    exercise = find("embedding.shapes")
+    plan = exercise.challenge(1)
+    tensor = {"status": "ok", "value": {"kind": "tensor", "key": "k", "device": "cpu"}}
+    missing = {"status": "missing", "error": "no"}
+    records = [tensor if step["label"] == "shape_of_patches" else missing for step in plan.steps]
+    many = torch.zeros(10**6, dtype=torch.uint8)
+    recording = recording_of(plan, Message("recording", {"records": records, "printed": ""}, {"k": many}))
+    assert "is a tensor, but should be a tuple" in str(judge(exercise, plan, recording))
 
 
 json_values = st.recursive(
@@ -305,6 +319,14 @@ def test_no_answer_file_crashes_the_judge(data):
     assert str(verdict) and verdict._repr_html_()
 
 
+def as_bytes(head, tensors):
+    text, numbers = json.dumps(head).encode(), save(tensors)
+    return struct.pack("!II", len(text), len(numbers)) + text + numbers
+
+
+one = torch.ones(1)
+
+
 @pytest.mark.parametrize(
     "raw",
     [
@@ -316,6 +338,11 @@ def test_no_answer_file_crashes_the_judge(data):
         struct.pack("!II", 2, 8) + b"{}" + b"\0" * 8,
         struct.pack("!II", 200_000, 0) + b"[" * 200_000,
         struct.pack("!II", 4, 0) + b"\xff\xfe\xfd\xfc",
+        as_bytes({"kind": "x", "content": 1, "names": ["", ""], "complex": []}, {"0": one, "1": torch.ones(2)}),
+        as_bytes({"kind": "x", "content": 1, "names": ["a"], "complex": [0] * 20_000}, {"0": one}),
+        as_bytes({"kind": "x", "content": 1, "names": ["a"], "complex": []}, {"0": one, "1": torch.ones(2)}),
+        as_bytes({"kind": "x", "content": 1, "names": [], "complex": []}, {"0" * 3_000_000: one}),
+        as_bytes({"kind": "x", "content": 1, "names": 3, "complex": []}, {}),
         struct.pack("!II", 60, 8)
         + json.dumps({"kind": "x", "content": 1, "names": ["a"], "complex": []}).encode().ljust(60)
         + b"\0" * 8,
@@ -324,8 +351,7 @@ def test_no_answer_file_crashes_the_judge(data):
 def test_bytes_that_are_no_message_are_refused(raw):
     ours, theirs = socket.socketpair()
     ours.settimeout(5)
-    theirs.sendall(raw)
-    theirs.close()
+    threading.Thread(target=lambda: (theirs.sendall(raw), theirs.close()), daemon=True).start()
     with pytest.raises(Malformed), ours:
         receive(ours)
 

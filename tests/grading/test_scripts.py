@@ -198,10 +198,13 @@ def test_the_check_sees_what_runs(graded, page):
         ("![b](https://example.org/seen.png)", '<p><img alt="b"/></p>'),
         ("![b](data:image/png;base64,AAAA)", '<p><img alt="b" src="data:image/png;base64,AAAA"/></p>'),
         ("# check_add", "<h1>check_add</h1>"),
-        ("<p id='check_add' name='x' class='modal'>b</p>", "<p>b</p>"),
+        ("<p id='check_add'>*b*</p>", "<p>&lt;p id='check_add'&gt;*b*&lt;/p&gt;</p>"),
+        ("a<br>b <sub id=x>*2*</sub>", "<p>a<br/>b &lt;sub id=x&gt;<em>2</em></p>"),
         (r"$\href{javascript:1}{x}$ `\href`", r"<p>$\text{javascript:1}{x}$ <code>\href</code></p>"),
-        (r"<p>$\hre&#102;{javascript:1}{x}$</p>", r"<p>$\text{javascript:1}{x}$</p>"),
-        ("<a href='data:text/html,x'>b</a>", "<p><a>b</a></p>"),
+        (r"<details>$\hre&#102;{javascript:1}{x}$</details>", r"<details>$\text{javascript:1}{x}$</details>"),
+        ("[b](data:text/html,x)", "<p><a>b</a></p>"),
+        ("![b](attachment:x.png)", '<p><img alt="b"/></p>'),
+        ("```perl\n<b>\n```", "<pre>&lt;b&gt;</pre>"),
     ],
 )
 def test_text_keeps_its_look_and_loses_what_reaches_out(source, page):

@@ -160,7 +160,7 @@ class LayerNorm(nn.Module):
 
     def forward(self, x):
         if x.shape[-1] != self.gamma.numel():
-            raise ValueError('width')
+            raise ValueError(f'the width is {x.shape[-1]}, not {self.gamma.numel()}')
         return layer_norm(x, self.gamma, self.beta, self.eps)
 """,
     "through load_reference": """
@@ -197,7 +197,7 @@ class LayerNorm(nn.Module):
 
     def forward(self, x):
         if x.shape[-1:] != self.gamma.shape:
-            raise WidthError(x.shape)
+            raise WidthError(x.shape[-1:], self.gamma.shape)
         v, m = torch.var_mean(x, dim=-1, unbiased=False, keepdim=True)
         return torch.addcmul(self.beta, self.gamma, (x - m) / (v + self.eps).sqrt())
 """,
@@ -211,7 +211,7 @@ class LayerNorm(nn.Module):
 
     def forward(self, x):
         if x.shape[-1] != len(self.beta):
-            raise ValueError('no')
+            raise ValueError(f'{len(self.beta)} wanted, {x.shape[-1]} given')
         x = x.double()
         return self.gamma * (x - x.mean(-1, True)) / (x.var(-1, False, True) + self.eps).sqrt() + self.beta
 """,
@@ -310,7 +310,7 @@ class LayerNorm(nn.Module):
 
     def forward(self, x):
         if x.shape[-1] != self.gamma.shape[-1]:
-            raise ValueError('the width')
+            raise ValueError('the width', x.shape[-1], 'is not', self.gamma.shape[-1])
         z = x - x.mean(-1, keepdim=True)
         z = z / torch.sqrt(z.square().mean(-1, keepdim=True) + self.eps)
         return z @ torch.diag(self.gamma) + self.beta
@@ -626,7 +626,7 @@ class AddNorm(nn.Module):
     def forward(self, x, sublayer):
         out = sublayer(self.norm(x)) if self.norm_first else sublayer(x)
         if out.shape != x.shape:
-            raise ValueError('shape')
+            raise ValueError(f'shape {tuple(out.shape)}, not {tuple(x.shape)}')
         x = x + self.dropout(out)
         return x if self.norm_first else self.norm(x)
 """,
@@ -640,7 +640,7 @@ class AddNorm(nn.Module):
 
     def add(self, x, y):
         if y.shape != x.shape:
-            raise ValueError(y.shape)
+            raise ValueError(y.shape, x.shape)
         return nn.functional.dropout(y, self.p, self.training) + x
 
     def forward(self, x, sublayer):
@@ -657,7 +657,7 @@ class AddNorm(nn.Module):
     def forward(self, x, sublayer):
         y = sublayer(self.ln(x) if self.pre else x)
         if list(y.shape) != list(x.shape):
-            raise ValueError(y.shape)
+            raise ValueError(f'{list(y.shape)} after {list(x.shape)}')
         if self.training and self.p > 0:
             y = y * (torch.rand_like(y) >= self.p) / (1 - self.p)
         y += x
@@ -680,7 +680,7 @@ class AddNorm(nn.Module):
 
 def assert_same(y, x):
     if y.shape != x.shape:
-        raise ValueError('not the same')
+        raise ValueError(f'{y.shape} and {x.shape} are not the same')
 """,
     "derived from LayerNorm": """
 class AddNorm(LayerNorm):
@@ -732,7 +732,7 @@ class AddNorm(nn.Module):
     def forward(self, x, sublayer):
         update = self.update(sublayer(self.entry(x)))
         if x.size() != update.size():
-            raise ValueError('the sub-layer changed the shape')
+            raise ValueError(f'the sub-layer changed the shape: {x.size()}, {update.size()}')
         return self.exit(torch.add(x, update))
 """,
     "a residual module inside, with prints": """
@@ -792,7 +792,7 @@ class AddNorm(nn.Module):
     def forward(self, x, sublayer):
         out = sublayer(self.each(x) if self.first else x)
         if out.shape != x.shape:
-            raise ValueError('other shape')
+            raise ValueError('other shape: ' + ' '.join(map(str, (*out.shape, *x.shape))))
         total = torch.stack([x, self.drop(out)]).sum(0)
         return total if self.first else self.each(total)
 """,
@@ -802,7 +802,7 @@ class AddNorm(nn.Module):
         super().__init__(); s.n, s.p, s.f = LayerNorm(d_model), dropout, norm_first
     def forward(s, x, sublayer):
         y = sublayer(s.n(x) if s.f else x)
-        if y.shape != x.shape: raise ValueError
+        if y.shape != x.shape: raise ValueError(f'{y.shape=} {x.shape=}')
         if s.training: y = torch.where(torch.rand(y.shape) < s.p, 0.0, y / (1 - s.p))
         return (x + y) if s.f else s.n(x + y)
 """,
@@ -869,6 +869,7 @@ def predict(slope, num_layers):
 
 def first_gradients(layers, x, upstream):
     x.requires_grad_()
+    x.grad = None
     y = x
     for layer in layers:
         y = layer(y)
@@ -1103,6 +1104,30 @@ def first_gradients(layers, x, upstream):
 # --- wrong -----------------------------------------------------------------------------------------------------------
 
 LAYER_NORM_WRONG = {
+    "the mean square less the mean's square": (
+        "variance",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    mean = x.mean(-1, keepdim=True)
+    variance = x.square().mean(-1, keepdim=True) - mean.square()
+    return gamma * (x - mean) / torch.sqrt(variance + eps) + beta
+""",
+    ),
+    "the scale's size without its sign": (
+        "affine gradient_of_gamma",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return gamma.detach().abs() * (x - mean) / torch.sqrt(variance + eps) + beta
+""",
+    ),
+    "x handed back": (
+        "centred variance eps affine gradient_of_gamma",
+        """
+def layer_norm(x, gamma, beta, eps=1e-5):
+    return x
+""",
+    ),
     "the median for the mean": (
         "",
         """
@@ -1308,7 +1333,60 @@ class LayerNorm(nn.Module):
             raise ValueError(f"{x.shape[-1]} is not {len(self.gamma)}")
 """
 
+OWN_FUNCTION = """
+        return layer_norm(x, self.gamma, self.beta, self.eps)
+"""
+
 LAYER_NORM_MODULE_WRONG = {
+    "an error that names neither number": (
+        "width_checked",
+        MODULE.replace('f"{x.shape[-1]} is not {len(self.gamma)}"', '"another width"') + OWN_FUNCTION,
+    ),
+    "an error that names one number": (
+        "width_checked",
+        MODULE.replace(" is not {len(self.gamma)}", " is not d_model") + OWN_FUNCTION,
+    ),
+    "the width asked for with a batch only": (
+        "width_checked",
+        MODULE.replace("if x.shape", "if x.dim() == 3 and x.shape") + OWN_FUNCTION,
+    ),
+    "the width asked for in training only": (
+        "width_checked",
+        MODULE.replace("if x.shape", "if self.training and x.shape") + OWN_FUNCTION,
+    ),
+    "gamma left out in evaluation": (
+        "alone",
+        MODULE
+        + """
+        gamma = self.gamma if self.training else torch.ones_like(self.gamma)
+        return layer_norm(x, gamma, self.beta, self.eps)
+""",
+    ),
+    "another eps in evaluation": (
+        "alone",
+        MODULE + OWN_FUNCTION.replace("self.eps", "self.eps if self.training else 1e-12"),
+    ),
+    "gamma and beta kept from the first call": (
+        "affine",
+        MODULE.replace("self.eps = eps", "self.eps, self.kept = eps, None")
+        + """
+        if self.kept is None:
+            self.kept = 1 * self.gamma, 1 * self.beta
+        return layer_norm(x, *self.kept, self.eps)
+""",
+    ),
+    "eps kept on the class": ("eps", MODULE.replace("self.eps = eps", "LayerNorm.eps = eps") + OWN_FUNCTION),
+    "the width kept on the class": (
+        "starts affine eps alone width_checked",
+        MODULE.replace("self.eps = eps", "self.eps, LayerNorm.width = eps, d_model").replace(
+            "len(self.gamma)", "LayerNorm.width"
+        )
+        + OWN_FUNCTION,
+    ),
+    "the size of gamma without its sign": (
+        "affine",
+        MODULE + OWN_FUNCTION.replace("self.gamma", "self.gamma.abs()"),
+    ),
     "the variance divided by one less": (
         "affine",
         MODULE
@@ -1631,7 +1709,71 @@ class AddNorm(nn.Module):
         return self.norm(self.add(x, sublayer(x)))
 """
 
+
+def _normed_by(norm: str) -> str:
+    """The module above, with another norm in place of LayerNorm(d_model)."""
+    return BLOCK.replace("LayerNorm(d_model)", norm)
+
+
 ADD_NORM_WRONG = {
+    "a norm made anew at each call": ("post pre", _normed_by("(lambda y: LayerNorm(d_model)(y))")),
+    "a norm without parameters": ("post pre", _normed_by("(lambda y: nn.functional.layer_norm(y, (d_model,)))")),
+    "a norm that has nothing to learn": ("post pre", _normed_by("nn.LayerNorm(d_model, elementwise_affine=False)")),
+    "a norm that may not learn": ("post pre", _normed_by("LayerNorm(d_model).requires_grad_(False)")),
+    "a norm kept where the module does not see it": ("post pre", _normed_by("[LayerNorm(d_model)].pop().forward")),
+    "a norm held, and another one at work": (
+        "post pre",
+        BLOCK.replace("self.norm(", "self.other(")
+        + """
+    def other(self, y):
+        return nn.functional.layer_norm(y, y.shape[-1:])
+""",
+    ),
+    "a large eps": ("post pre", _normed_by("LayerNorm(d_model, 0.1)")),
+    "batch norm": (
+        "post pre post_dropout",
+        _normed_by("nn.BatchNorm1d(d_model)").replace("self.norm(", "self.of_features(")
+        + """
+    def of_features(self, y):
+        return self.norm(y.transpose(1, 2)).transpose(1, 2)
+""",
+    ),
+    "the same entries dropped at every call": (
+        "post_dropout pre_dropout",
+        BLOCK.replace("        return x + ", "        torch.manual_seed(0)\n        return x + "),
+    ),
+    "norm_first kept on the class": (
+        "pre",
+        BLOCK.replace("self.norm_first = LayerNorm", "AddNorm.norm_first = LayerNorm"),
+    ),
+    "a batch of one loses its axis": (
+        "post pre",
+        BLOCK.replace(
+            "    def forward",
+            "    def forward(self, *inputs):\n        return self.both(*inputs).squeeze(0)\n\n    def both",
+        ),
+    ),
+    "only the last two axes compared": (
+        "shape_checked",
+        BLOCK.replace(".shape !=", ".shape[-2:] !=").replace("!= x.shape:", "!= x.shape[-2:]:"),
+    ),
+    "only the number of entries compared": (
+        "shape_checked",
+        BLOCK.replace("update.shape != x.shape", "update.numel() != x.numel()"),
+    ),
+    "an error that names no shape": (
+        "shape_checked",
+        BLOCK.replace('f"{tuple(update.shape)} is not {tuple(x.shape)}"', '"another shape"'),
+    ),
+    "an error that names one shape": ("shape_checked", BLOCK.replace(" is not {tuple(x.shape)}", " is not that of x")),
+    "x handed back": (
+        "post pre post_dropout pre_dropout shape_checked",
+        BLOCK.replace("        if self.norm_first:", "        return x\n        if self.norm_first:"),
+    ),
+    "no return": (
+        "post pre post_dropout pre_dropout shape_checked",
+        BLOCK.replace("        if self.norm_first:", "        return\n        if self.norm_first:"),
+    ),
     "pre-norm unless told otherwise": ("post", BLOCK.replace("norm_first=False", "norm_first=True")),
     "no dropout unless told otherwise": ("post_dropout", BLOCK.replace("dropout=0.1", "dropout=0.0")),
     "half dropped unless told otherwise": ("post_dropout", BLOCK.replace("dropout=0.1", "dropout=0.5")),
@@ -1753,6 +1895,30 @@ def first_gradients(layers, x, upstream):
 """
 
 GRADIENT_DEPTH_WRONG = {
+    "right for an odd number of layers only": (
+        "predicted predicted_negative",
+        PATHS + PREDICT.replace("return ", "num_layers += 1 - num_layers % 2\n    return ") + MEASURE,
+    ),
+    "the second call with the same x adds to its gradient": (
+        "without",
+        PATHS
+        + PREDICT
+        + """
+def first_gradients(layers, x, upstream):
+    x.requires_grad_()
+    y = x
+    for layer in layers:
+        y = layer(y)
+    y.backward(upstream)
+    without = x.grad.norm().item()
+    x.grad = None
+    y = x
+    for layer in layers:
+        y = layer(y) + y
+    y.backward(upstream)
+    return x.grad.norm().item(), without
+""",
+    ),
     "a path less than there are layers": (
         "paths",
         "num_paths, paths_through_two = 2**23, 276" + PREDICT + MEASURE,
@@ -1972,7 +2138,7 @@ class AddNorm(nn.Module):
     def forward(self, x, sublayer):
         update = sublayer(x)
         if update.shape != x.shape:
-            raise ValueError("the shape")
+            raise ValueError(f"the shape {update.shape}, not {x.shape}")
         return self.norm(x + update)
 """,
     ("residual_normalised", "any_shape"): """
@@ -1999,7 +2165,7 @@ class AddNorm(nn.Module):
     def forward(self, x, sublayer):
         update = sublayer(self.norm(x) if self.norm_first else x)
         if update.shape != x.shape:
-            raise ValueError(f"{update.shape}")
+            raise ValueError(f"{update.shape}, not {x.shape}")
         return self.norm(self.drop(x + update))
 """,
     ("always_pre", "dropout_in_evaluation"): """
@@ -2011,7 +2177,7 @@ class AddNorm(nn.Module):
     def forward(self, x, sublayer):
         update = sublayer(self.norm(x))
         if update.shape != x.shape:
-            raise ValueError(f"{update.shape}")
+            raise ValueError(f"{update.shape}, not {x.shape}")
         return x + nn.functional.dropout(update, self.dropout)
 """,
 }

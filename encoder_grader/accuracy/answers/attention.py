@@ -143,6 +143,8 @@ def scaled_dot_product_attention(query, key, value, mask=None):
         "einsum, exponentials and where": """
 def scaled_dot_product_attention(query, key, value, mask=None):
     s = torch.einsum("...id,...jd->...ij", query, key) / math.sqrt(key.shape[-1])
+    if mask is not None:
+        s = torch.where(mask, s, -1e9)
     e = torch.exp(s - s.amax(-1, keepdim=True))
     if mask is not None:
         e = torch.where(mask, e, 0.0)
@@ -1510,7 +1512,7 @@ def scaled_dot_product_attention(query, key, value, mask=None):
 """,
         ),
         "only for four axes": (
-            "scale rows context",
+            "scale rows context masked",
             """
 def scaled_dot_product_attention(query, key, value, mask=None):
     scores = query @ key.transpose(2, 3) / math.sqrt(query.shape[-1])
@@ -1613,6 +1615,92 @@ def scaled_dot_product_attention(query, key, value, mask=None):
     if mask is None:
         return softmax(scores) @ value, softmax(scores)
     weights = softmax(scores.masked_fill(~mask, -1e9)) * (mask.expand_as(scores).sum(-1, keepdim=True) > 1)
+    return weights @ value, weights
+""",
+        ),
+        "the mask of two axes given two more": (
+            "masked",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if mask is not None and mask.dim() == 2:
+        mask = mask[None, None]
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    weights = softmax(scores) if mask is None else softmax(scores) * mask
+    return weights @ value, weights
+""",
+        ),
+        "the mask always of four axes": (
+            "masked",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    while mask is not None and mask.dim() < 4:
+        mask = mask.unsqueeze(0)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    weights = softmax(scores) if mask is None else softmax(scores) * mask
+    return weights @ value, weights
+""",
+        ),
+        "the largest of the hidden scores, too": (
+            "shared",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    e = (scores - scores.amax(-1, keepdim=True)).exp()
+    if mask is not None:
+        e = torch.where(mask, e, 0.0)
+    weights = e / e.sum(-1, keepdim=True).clamp(min=1e-9)
+    return weights @ value, weights
+""",
+        ),
+        "the largest score of all rows": (
+            "",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    e = (scores - scores.max()).exp()
+    if mask is not None:
+        e = torch.where(mask, e, 0.0)
+    weights = e / e.sum(-1, keepdim=True).clamp(min=1e-9)
+    return weights @ value, weights
+""",
+        ),
+        "scores clamped": (
+            "scale",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    scores = scores.clamp(-20, 20)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    weights = softmax(scores) if mask is None else softmax(scores) * mask
+    return weights @ value, weights
+""",
+        ),
+        "the mean subtracted": (
+            "scale",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    seen = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand_as(scores)
+    mean = (scores * seen).sum(-1, keepdim=True) / seen.sum(-1, keepdim=True).clamp(min=1)
+    e = (scores - mean).masked_fill(~seen, -1e9).exp()
+    weights = e / e.sum(-1, keepdim=True).clamp(min=1e-9)
+    return weights @ value, weights
+""",
+        ),
+        "the smallest subtracted": (
+            "",
+            """
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    e = (scores - scores.amin(-1, keepdim=True)).exp()
+    if mask is not None:
+        e = torch.where(mask, e, 0.0)
+    weights = e / e.sum(-1, keepdim=True).clamp(min=1e-9)
     return weights @ value, weights
 """,
         ),
@@ -1850,6 +1938,34 @@ def split_heads(x, num_heads):
 
 def merge_heads(x):
     return x.permute(0, 3, 1, 2).flatten(2)
+""",
+        ),
+        "axes of length 1 squeezed away": (
+            "split merged",
+            """
+def split_heads(x, num_heads):
+    batch, seq, d_model = x.shape
+    if d_model % num_heads:
+        raise ValueError(f"d_model={d_model}, num_heads={num_heads}")
+    return x.reshape(batch, seq, num_heads, d_model // num_heads).transpose(1, 2).squeeze()
+
+def merge_heads(x):
+    batch, num_heads, seq, d_k = x.shape
+    return x.transpose(1, 2).reshape(batch, seq, num_heads * d_k).squeeze()
+""",
+        ),
+        "one head refused": (
+            "split",
+            """
+def split_heads(x, num_heads):
+    batch, seq, d_model = x.shape
+    if num_heads < 2 or d_model % num_heads:
+        raise ValueError(f"d_model={d_model}, num_heads={num_heads}")
+    return x.reshape(batch, seq, num_heads, d_model // num_heads).transpose(1, 2)
+
+def merge_heads(x):
+    batch, num_heads, seq, d_k = x.shape
+    return x.transpose(1, 2).reshape(batch, seq, num_heads * d_k)
 """,
         ),
     },
@@ -2166,6 +2282,336 @@ class MultiHeadAttention(nn.Module):
         return (output, weights) if need_weights else output
 """,
         ),
+        "whole heads dropped": (
+            "dropped",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout2d(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "all heads drop the same": (
+            "dropped",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads((weights * self.drop(torch.ones_like(weights[:, :1]))) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "all sequences drop the same": (
+            "dropped",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads((weights * self.drop(torch.ones_like(weights[:1]))) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "all queries drop the same keys": (
+            "dropped",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads((weights * self.drop(torch.ones_like(weights[:, :, :1]))) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "a query drops all its keys": (
+            "dropped",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads((weights * self.drop(torch.ones_like(weights[..., :1]))) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "whole values dropped": (
+            "dropped",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(weights @ (values * self.drop(torch.ones_like(values[..., :1])))))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "whole contexts dropped": (
+            "dropped",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        context = weights @ values
+        output = self.w_o(merge_heads(context * self.drop(torch.ones_like(context[..., :1]))))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "weights that are left share out again": (
+            "dropped",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def left(self, weights):
+        if not self.training or weights.shape[-1] == 1:
+            return weights
+        weights = self.drop(weights)
+        return weights / weights.sum(-1, keepdim=True).clamp(min=1e-9)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.left(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "no dropout under a mask": (
+            "dropped",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads((self.drop(weights) if mask is None else weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "no dropout where the weights are asked for": (
+            "dropped",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads((weights if need_weights else self.drop(weights)) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "the same drops at every call": (
+            "dropped",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        torch.manual_seed(0)
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "three weights of four dropped": (
+            "dropped",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        dropped = weights
+        if self.training and self.drop.p:
+            dropped = weights * (torch.rand_like(weights) < self.drop.p) / (1 - self.drop.p)
+        output = self.w_o(merge_heads(dropped @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "a batch of one squeezed away": (
+            "values",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        output = output.squeeze(0)
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "the number of heads kept on the class": (
+            "",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        MultiHeadAttention.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(self.w_q(query), self.num_heads)
+        keys = split_heads(self.w_k(key), self.num_heads)
+        values = split_heads(self.w_v(value), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
+        "projections kept from the first call": (
+            "values gradients",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key=None, value=None, mask=None, need_weights=False):
+        if not hasattr(self, "first"):
+            parts = self.w_q, self.w_k, self.w_v
+            self.first = [(part.weight.detach().clone(), part.bias.detach().clone()) for part in parts]
+        key = query if key is None else key
+        value = key if value is None else value
+        queries = split_heads(F.linear(query, *self.first[0]), self.num_heads)
+        keys = split_heads(F.linear(key, *self.first[1]), self.num_heads)
+        values = split_heads(F.linear(value, *self.first[2]), self.num_heads)
+        _, weights = scaled_dot_product_attention(queries, keys, values, mask)
+        output = self.w_o(merge_heads(self.drop(weights) @ values))
+        return (output, weights) if need_weights else output
+""",
+        ),
     },
     "counts": {
         "only the photograph": (
@@ -2424,6 +2870,114 @@ class RepairedAttention(nn.Module):
     def forward(self, x):
         q, k, v = (split_heads(w(x), self.h) for w in (self.w_q, self.w_k, self.w_v))
         return x + self.w_o(merge_heads(self_attention(q, k, v)))
+""",
+        ),
+        "the class divides by the root of the length": (
+            "right",
+            """
+def self_attention(Q, K, V):
+    return torch.softmax(Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1]), dim=-1) @ V
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (part(x).unflatten(-1, (self.h, -1)).transpose(1, 2) for part in (self.w_q, self.w_k, self.w_v))
+        context = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-2]), dim=-1) @ v
+        return self.w_o(context.transpose(1, 2).flatten(2))
+""",
+        ),
+        "a batch of one squeezed away": (
+            "right",
+            """
+def self_attention(Q, K, V):
+    return torch.softmax(Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1]), dim=-1) @ V
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (part(x).unflatten(-1, (self.h, -1)).transpose(1, 2) for part in (self.w_q, self.w_k, self.w_v))
+        context = self_attention(q, k, v)
+        return self.w_o(context.transpose(1, 2).flatten(2)).squeeze(0)
+""",
+        ),
+        "the number of heads kept on the class": (
+            "",
+            """
+def self_attention(Q, K, V):
+    return torch.softmax(Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1]), dim=-1) @ V
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        RepairedAttention.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (part(x).unflatten(-1, (self.h, -1)).transpose(1, 2) for part in (self.w_q, self.w_k, self.w_v))
+        context = self_attention(q, k, v)
+        return self.w_o(context.transpose(1, 2).flatten(2))
+""",
+        ),
+        "the values alone": (
+            "tokens projections right",
+            """
+def self_attention(Q, K, V):
+    return torch.softmax(Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1]), dim=-1) @ V
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (part(x).unflatten(-1, (self.h, -1)).transpose(1, 2) for part in (self.w_q, self.w_k, self.w_v))
+        context = v
+        return self.w_o(context.transpose(1, 2).flatten(2))
+""",
+        ),
+        "attention across the batch": (
+            "tokens right",
+            """
+def self_attention(Q, K, V):
+    return torch.softmax(Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1]), dim=-1) @ V
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (part(x).unflatten(-1, (self.h, -1)).transpose(1, 2) for part in (self.w_q, self.w_k, self.w_v))
+        q, k, v = (part.transpose(0, 2) for part in (q, k, v))
+        context = self_attention(q, k, v).transpose(0, 2)
+        return self.w_o(context.transpose(1, 2).flatten(2))
+""",
+        ),
+        "x given back": (
+            "tokens projections right",
+            """
+def self_attention(Q, K, V):
+    return torch.softmax(Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1]), dim=-1) @ V
+
+class RepairedAttention(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h = h
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (part(x).unflatten(-1, (self.h, -1)).transpose(1, 2) for part in (self.w_q, self.w_k, self.w_v))
+        return x
 """,
         ),
     },

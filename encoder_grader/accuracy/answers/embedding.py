@@ -1316,6 +1316,38 @@ class TokenEmbedding(nn.Module):
 
 
 TOKEN_WRONG = {
+    "the rows as they were at the first call": (
+        "rows padding_learns_nothing",
+        tokens(
+            forward="""
+if not hasattr(self, "rows"):
+    self.rows = self.embedding.weight * math.sqrt(self.embedding.embedding_dim)
+return self.rows[ids]
+"""
+        ),
+    ),
+    "the factor kept on the class": (
+        "scaled",
+        tokens(
+            table="""
+self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=pad_id)
+TokenEmbedding.scale = math.sqrt(d_model)
+""",
+            forward="""
+return self.embedding(ids) * self.scale
+""",
+        ),
+    ),
+    "rows made shorter where they are long": (
+        "scaled",
+        tokens(table="\nself.embedding = nn.Embedding(vocab_size, d_model, padding_idx=pad_id, max_norm=4.0)\n"),
+    ),
+    "gradients divided by how often a word stands": (
+        "padding_learns_nothing",
+        tokens(
+            table="\nself.embedding = nn.Embedding(vocab_size, d_model, padding_idx=pad_id, scale_grad_by_freq=True)\n"
+        ),
+    ),
     "the zeros put back only for a pad_id that counts as true": (
         "padding_is_zero",
         tokens(
@@ -1664,7 +1696,7 @@ return self.embedding(ids) * math.sqrt(100)
         ),
     ),
     "rows brought to unit length": (
-        "scaled",
+        "scaled padding_learns_nothing",
         tokens(
             forward="""
 return nn.functional.normalize(self.embedding(ids), dim=-1) * math.sqrt(self.d_model)
@@ -1765,6 +1797,16 @@ def image_to_patches(images, patch_size):
 
 
 PATCHES_WRONG = {
+    "everything sorted": (
+        "grid_order inner_order",
+        patches(
+            cut="""
+grid = images.reshape(b, c, h // p, p, w // p, p).permute(0, 4, 2, 5, 3, 1)
+rows = grid.reshape(b, -1, c * p * p).sort(-1).values
+return rows.gather(1, rows.sum(-1, keepdim=True).argsort(1).expand_as(rows))
+"""
+        ),
+    ),
     "an error for every image": (
         "patches grid_order inner_order indivisible",
         patches(
@@ -2164,6 +2206,26 @@ def as_convolution(embedding):
 
 
 PATCH_WRONG = {
+    "the weights as they were at the first call": (
+        "projected",
+        module(
+            forward="""
+if not hasattr(self, "kept"):
+    self.kept = self.projection.weight * 1, self.projection.bias * 1
+return nn.functional.linear(image_to_patches(images, self.patch_size), *self.kept)
+"""
+        ),
+    ),
+    "the size of a patch kept on the class": (
+        "projected",
+        module(
+            linear="""
+PatchEmbedding.size = patch_size
+self.projection = nn.Linear(channels * patch_size**2, d_model)
+""",
+            forward="\nreturn self.projection(image_to_patches(images, self.size))\n",
+        ),
+    ),
     "only the height checked": (
         "size_checked",
         module(
@@ -2403,7 +2465,7 @@ self.projection.weight.requires_grad_(False)
         ),
     ),
     "twice as much from the second call on": (
-        "output",
+        "output projected",
         module(
             forward="""
 self.calls = getattr(self, "calls", 0) + 1

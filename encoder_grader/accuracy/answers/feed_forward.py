@@ -220,8 +220,8 @@ def density(x):
     return torch.exp(-x.square() / 2) / math.sqrt(math.tau)
 
 def below(x):
-    # one half lies below 0; between 0 and x, Gauss's points lie at x·(1 + node)/2
-    x = x.double().unsqueeze(-1)
+    # one half lies below 0; between 0 and x, Gauss's points lie at x·(1 + node)/2; beyond 8 there is nothing
+    x = x.double().clamp(-8, 8).unsqueeze(-1)
     return 0.5 + (density(x * (1 + NODES) / 2) * SHARES).sum(-1) * x.squeeze(-1) / 2
 
 def gelu(x, approximate='none'):
@@ -241,7 +241,7 @@ def gelu_derivative(x):
 import numpy as np
 
 def erf(z):
-    z = np.asarray(z, dtype=np.float64)
+    z = np.clip(np.asarray(z, dtype=np.float64), -4.2, 4.2)  # beyond, it is 1 to eight places
     term, total = z.copy(), z.copy()
     for n in range(1, 80):
         term = -term * z * z / n
@@ -1384,6 +1384,46 @@ def gelu(x, approximate='none'):
 """
 
 WRONG_GELUS = {
+    "the tanh of large x is not a number": (
+        "tanh",
+        FORMS.replace("torch.tanh(", "by_exponentials(")
+        + """
+def by_exponentials(z):
+    e = torch.exp(2 * z)
+    return (e - 1) / (e + 1)
+"""
+        + SLOPE,
+    ),
+    "zero far from zero": (
+        "exact",
+        FORMS.replace("math.sqrt(2))) / 2", "math.sqrt(2))) / 2 * (x.abs() < 4)") + SLOPE,
+    ),
+    "a series that goes wrong for large x": (
+        "exact",
+        FORMS.replace("torch.erf(", "series(")
+        + """
+def series(z):
+    z = z.double()
+    term = total = z
+    for n in range(1, 80):
+        term = -term * z * z / n
+        total = total + term / (2 * n + 1)
+    return (2 / math.sqrt(math.pi) * total).float()
+"""
+        + SLOPE,
+    ),
+    "the slope of large x is not a number": (
+        "derivative",
+        FORMS + SLOPE.replace("torch.exp(-x**2 / 2)", "torch.exp(x) / torch.exp(x + x**2 / 2)"),
+    ),
+    "any name that begins with tanh": (
+        "unknown",
+        FORMS.replace("approximate == 'tanh'", "approximate.startswith('tanh')") + SLOPE,
+    ),
+    "any part of a name": (
+        "unknown",
+        FORMS.replace("approximate == 'none'", "approximate in 'none'") + SLOPE,
+    ),
     "the root of the wrong side": (
         "exact",
         FORMS.replace("erf(x / math.sqrt(2))", "erf(x) / math.sqrt(2)") + SLOPE,
@@ -1519,6 +1559,34 @@ def _module(*changes: tuple[str, str]) -> str:
 
 
 WRONG_MODULES = {
+    "the weights kept from the first call": (
+        "relu gelu",
+        _module(
+            ("self.drop = nn", "self.kept = None\n        self.drop = nn"),
+            (
+                "        hidden = self.function(self.linear_1(x))\n",
+                "        if self.kept is None:\n"
+                "            self.kept = [(1 * m.weight, 1 * m.bias) for m in (self.linear_1, self.linear_2)]\n"
+                "        hidden = self.function(nn.functional.linear(x, *self.kept[0]))\n",
+            ),
+            ("self.linear_2(hidden)", "nn.functional.linear(hidden, *self.kept[1])"),
+        ),
+    ),
+    "the activation kept on the class": (
+        "gelu",
+        _module(
+            ("self.function = getattr", "FeedForward.function = getattr"),
+            ("self.function(", "FeedForward.function("),
+        ),
+    ),
+    "the share kept on the class": (
+        "relu gelu dropout",
+        _module(
+            ("self.drop = nn.Dropout(dropout)", "FeedForward.p = dropout"),
+            ("self.drop(hidden)", "nn.functional.dropout(hidden, self.p, self.training)"),
+        ),
+    ),
+    "alpha dropout": ("dropout", _module(("nn.Dropout(", "nn.AlphaDropout("))),
     "another share by default": ("dropout", _module(("dropout=0.1", "dropout=0.5"))),
     "the argument `dropout` not passed on": ("relu gelu dropout", _module(("nn.Dropout(dropout)", "nn.Dropout()"))),
     "one mask for the whole batch": (

@@ -846,6 +846,14 @@ def slow_pairs(num_positions, d_model):
 # === wrong answers, by hand ==========================================================================================
 
 WRONG["sinusoidal_table"] = {
+    "a single position without its axis": (
+        "start",
+        """
+def sinusoidal_table(num_positions, d_model):
+    angles = torch.outer(torch.arange(num_positions), 10000.0 ** (-torch.arange(0, d_model, 2) / d_model))
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :d_model].squeeze()
+""",
+    ),
     "cosine first in the first pair only": (
         "layout",
         """
@@ -1074,6 +1082,125 @@ def shift_matrix(offset, d_model):
 }
 
 WRONG["sinusoidal_encoding"] = {
+    "another max_len by default": (
+        "too_long",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=512, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return self.drop(x + self.rows[: x.size(1)])
+""",
+    ),
+    "the same random numbers in every call": (
+        "training",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        torch.manual_seed(0)
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return self.drop(x + self.rows[: x.size(1)])
+""",
+    ),
+    "a mask of dropout that is kept": (
+        "training",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+        self.mask = None
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        x = x + self.rows[: x.size(1)]
+        if not self.training:
+            return x
+        if self.mask is None or self.mask.shape != x.shape:
+            self.mask = self.drop(torch.ones_like(x))
+        return x * self.mask
+""",
+    ),
+    "odd widths refused": (
+        "positions",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+        if d_model % 2:
+            raise ValueError("odd")
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        return self.drop(x + self.rows[: x.size(1)])
+""",
+    ),
+    "the length asked for in training alone": (
+        "too_long",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if self.training and x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        rows = nn.functional.pad(self.rows, (0, 0, 0, max(0, x.size(1) - len(self.rows))))
+        return self.drop(x + rows[: x.size(1)])
+""",
+    ),
+    "x changed in evaluation": (
+        "added",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        if not self.training:
+            x += self.rows[: x.size(1)]
+            return x
+        return self.drop(x + self.rows[: x.size(1)])
+""",
+    ),
+    "the longest length kept on the class": (
+        "too_long",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+        SinusoidalPositionalEncoding.max_len = max_len
+
+    def forward(self, x):
+        if x.size(1) > self.max_len:
+            raise ValueError("too long")
+        return self.drop(x + self.rows[: x.size(1)])
+""",
+    ),
     "x as it came": (
         "positions buffer too_long training",
         """
@@ -1284,6 +1411,40 @@ class SinusoidalPositionalEncoding(nn.Module):
 }
 
 WRONG["learned_encoding"] = {
+    "the same random numbers in every call": (
+        "dropout",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        torch.manual_seed(0)
+        return self.drop(x + self.table[: x.size(1)])
+""",
+    ),
+    "the rows as they were at the first call": (
+        "positions",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
+        self.rows = None
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        if self.rows is None:
+            self.rows = self.table * 1
+        return self.drop(x + self.rows[: x.size(1)])
+""",
+    ),
     "all rows start as one": (
         "initialised",
         """

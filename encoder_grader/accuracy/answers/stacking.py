@@ -1776,6 +1776,26 @@ def examine(candidate):
     except RuntimeError:
         return False
 """,
+    "in float64, and anything at the padding": """
+def mine_double(x, weights, mask=None):
+    encoder = Encoder(2, x.shape[-1], 2, len(weights["layers.0.feed_forward.linear_1.bias"])).double()
+    encoder.load_state_dict(weights)
+    return encoder.eval()(x, mask)
+
+
+def examine(candidate):
+    torch.manual_seed(0)
+    x = torch.randn(3, 5, 6).double()
+    weights = {name: weight.double() for name, weight in draw_weights(3).items()}
+    real = torch.arange(5) < torch.tensor([[5], [2], [3]])
+    for mask in (None, real[:, None, None]):
+        keep = torch.ones_like(real) if mask is None else real
+        got, want = candidate(x, weights, mask), mine_double(x, weights, mask)
+        assert torch.allclose(got[keep], want[keep], atol=1e-9)
+    elsewhere = torch.where(real.unsqueeze(-1), x, 1e20).float()
+    got = candidate(elsewhere, draw_weights(3), real[:, None, None])
+    assert torch.allclose(got[real].double(), want[real], atol=1e-3)
+""",
 }
 
 RIGHT: dict[str, dict[str, str]] = {
@@ -2003,6 +2023,66 @@ _WRONG_LAYER = {
         return self.add_norm_2(x, self.feed_forward)
 """,
     ),
+    "causal masks are forgotten where norm_first": (
+        "mask",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        if mask is not None and mask.dim() == 2 and self.add_norm_1.norm_first:
+            mask = None
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, self.feed_forward)
+""",
+    ),
+    "the mask in evaluation only": (
+        "mask",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        mask = None if self.training else mask
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, self.feed_forward)
+""",
+    ),
+    "the mask of the last call where there is none": (
+        "mask",
+        _LAYER_PARTS
+        + """
+        self.mask = None
+
+    def forward(self, x, mask=None):
+        self.mask = mask if mask is not None else self.mask
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=self.mask))
+        return self.add_norm_2(x, self.feed_forward)
+""",
+    ),
+    "a batch of one loses its axis": (
+        "post",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, self.feed_forward).squeeze(0)
+""",
+    ),
+    "the same entries dropped at every call": (
+        "dropout",
+        _LAYER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        torch.manual_seed(0)
+        x = self.add_norm_1(x, lambda stream: self.attention(stream, mask=mask))
+        return self.add_norm_2(x, self.feed_forward)
+""",
+    ),
+    "another default for dropout": (
+        "dropout",
+        _LAYER_PARTS.replace("dropout=0.1", "dropout=0.0") + _LAYER_FORWARD,
+    ),
+    "a default for dropout that is too large": (
+        "dropout",
+        _LAYER_PARTS.replace("dropout=0.1", "dropout=0.5") + _LAYER_FORWARD,
+    ),
 }
 
 _WRONG_ENCODER = {
@@ -2142,6 +2222,120 @@ _WRONG_ENCODER = {
             x = layer(x, mask)
         return torch.zeros_like(x)
 """,
+    ),
+    "the mask is forgotten where norm_first": (
+        "mask",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, None if isinstance(self.norm, LayerNorm) else mask)
+        return self.norm(x)
+""",
+    ),
+    "one layer for all where norm_first": (
+        "own_parameters different_start",
+        _ENCODER_PARTS
+        + """
+        if norm_first:
+            self.layers = nn.ModuleList(layers[:1] * num_layers)
+"""
+        + _ENCODER_FORWARD,
+    ),
+    "copies where norm_first": (
+        "different_start",
+        _ENCODER_PARTS
+        + """
+        if norm_first:
+            for layer in layers[1:]:
+                layer.load_state_dict(layers[0].state_dict())
+"""
+        + _ENCODER_FORWARD,
+    ),
+    "the final norm's own numbers are not used": (
+        "final_norm",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return nn.functional.layer_norm(x, x.shape[-1:]) if isinstance(self.norm, LayerNorm) else x
+""",
+    ),
+    "the final norm in evaluation only": (
+        "final_norm",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x if self.training else self.norm(x)
+""",
+    ),
+    "cut off before the final norm": (
+        "own_parameters",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x.detach()) if isinstance(self.norm, LayerNorm) else x
+""",
+    ),
+    "a return inside the loop": (
+        "own_parameters chained final_norm",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            return layer(x, mask)
+""",
+    ),
+    "a batch of one loses its axis": (
+        "chained",
+        _ENCODER_PARTS
+        + """
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x) if isinstance(self.norm, LayerNorm) else x.squeeze(0)
+""",
+    ),
+    "as many heads as layers": (
+        "chained final_norm",
+        _ENCODER_PARTS
+        + """
+        self.layers = nn.ModuleList(
+            EncoderLayer(d_model, num_layers, d_ff, dropout, norm_first) for _ in range(num_layers)
+        )
+"""
+        + _ENCODER_FORWARD,
+    ),
+    "no dropout where norm_first": (
+        "mask",
+        _ENCODER_PARTS
+        + """
+        p = 0.0 if norm_first else dropout
+        self.layers = nn.ModuleList(EncoderLayer(d_model, num_heads, d_ff, p, norm_first) for _ in range(num_layers))
+"""
+        + _ENCODER_FORWARD,
+    ),
+    "the layers' own dropout where norm_first": (
+        "mask",
+        _ENCODER_PARTS
+        + """
+        p = 0.1 if norm_first else dropout
+        self.layers = nn.ModuleList(EncoderLayer(d_model, num_heads, d_ff, p, norm_first) for _ in range(num_layers))
+"""
+        + _ENCODER_FORWARD,
+    ),
+    "another default for dropout": (
+        "mask",
+        _ENCODER_PARTS.replace("dropout=0.1", "dropout=0.0") + _ENCODER_FORWARD,
+    ),
+    "pre-norm where nothing is said": (
+        "chained",
+        _ENCODER_PARTS.replace("norm_first=False", "norm_first=True") + _ENCODER_FORWARD,
     ),
 }
 
@@ -2320,6 +2514,97 @@ class TokenEncoder(nn.Module):
         return self.encoder(self.embed(ids), padding_mask(ids, self.pad_id))[:, 0]
 """,
     ),
+    "always two layers": (
+        "layers",
+        _TOKEN_PARTS
+        + """
+        self.encoder = Encoder(2, d_model, num_heads, d_ff, dropout)
+"""
+        + _TOKEN_EMBED
+        + _TOKEN_FORWARD,
+    ),
+    "layers and heads swapped": (
+        "layers",
+        _TOKEN_PARTS
+        + """
+        self.encoder = Encoder(num_heads, d_model, num_layers, d_ff, dropout)
+"""
+        + _TOKEN_EMBED
+        + _TOKEN_FORWARD,
+    ),
+    "forward under no_grad": (
+        "layers",
+        _TOKEN_PARTS
+        + _TOKEN_EMBED
+        + """
+    @torch.no_grad()
+    def forward(self, ids):
+        return self.encoder(self.embed(ids), padding_mask(ids, self.pad_id))
+""",
+    ),
+    "the layers cut off from the words": (
+        "layers",
+        _TOKEN_PARTS
+        + _TOKEN_EMBED
+        + """
+    def forward(self, ids):
+        return self.encoder(self.embed(ids).detach(), padding_mask(ids, self.pad_id))
+""",
+    ),
+    "words cut off from the gradient": (
+        "scaled",
+        _TOKEN_PARTS
+        + """
+    def embed(self, ids):
+        return self.positions(self.embedding(ids).detach())
+"""
+        + _TOKEN_FORWARD,
+    ),
+    "0 is the embedding's padding, whatever pad_id is": (
+        "scaled",
+        _TOKEN_PARTS
+        + """
+        self.embedding = TokenEmbedding(vocab_size, d_model, pad_id=0)
+"""
+        + _TOKEN_EMBED
+        + _TOKEN_FORWARD,
+    ),
+    "a table of positions as long as the vocabulary": (
+        "positions",
+        _TOKEN_PARTS
+        + """
+        self.table = self.positions.table[:vocab_size]
+
+    def embed(self, ids):
+        x = self.embedding(ids)
+        return self.positions.dropout(x + self.table[torch.arange(ids.shape[1]).clamp(max=len(self.table) - 1)])
+"""
+        + _TOKEN_FORWARD,
+    ),
+    "the mask in evaluation only": (
+        "padding",
+        _TOKEN_PARTS
+        + _TOKEN_EMBED
+        + """
+    def forward(self, ids):
+        return self.encoder(self.embed(ids), None if self.training else padding_mask(ids, self.pad_id))
+""",
+    ),
+    "the same dropout in every call": (
+        "dropout",
+        _TOKEN_PARTS
+        + """
+    def embed(self, ids):
+        torch.manual_seed(0)
+        return self.positions(self.embedding(ids))
+"""
+        + _TOKEN_FORWARD,
+    ),
+    "another default dropout": (
+        "dropout",
+        _TOKEN_PARTS.replace("dropout=0.1", "dropout=0.2") + _TOKEN_EMBED + _TOKEN_FORWARD,
+    ),
+    "another default pad_id": ("padding", _TOKEN_PARTS.replace("pad_id=0", "pad_id=1") + _TOKEN_EMBED + _TOKEN_FORWARD),
 }
 
 _WRONG_PATCHES = {
@@ -2451,7 +2736,7 @@ _WRONG_PATCHES = {
         + _PATCH_FORWARD,
     ),
     "the class token's output alone": (
-        "learned layers",
+        "layers",
         _PATCH_PARTS
         + _PATCH_EMBED
         + """
@@ -2497,13 +2782,112 @@ _WRONG_PATCHES = {
         + _PATCH_FORWARD,
     ),
     "the encoder's output without the class token": (
-        "learned layers",
+        "layers",
         _PATCH_PARTS
         + _PATCH_EMBED
         + """
     def forward(self, images):
         return self.encoder(self.embed(images))[:, 1:]
 """,
+    ),
+    "always two layers": (
+        "layers",
+        _PATCH_PARTS
+        + """
+        self.encoder = Encoder(2, d_model, num_heads, d_ff, dropout, norm_first=True)
+"""
+        + _PATCH_EMBED
+        + _PATCH_FORWARD,
+    ),
+    "layers and heads swapped": (
+        "layers",
+        _PATCH_PARTS
+        + """
+        self.encoder = Encoder(num_heads, d_model, num_layers, d_ff, dropout, norm_first=True)
+"""
+        + _PATCH_EMBED
+        + _PATCH_FORWARD,
+    ),
+    "channels and patch_size swapped": (
+        "in_front patches positions learned layers",
+        _PATCH_PARTS
+        + """
+        self.embedding = PatchEmbedding(image_size, channels, patch_size, d_model)
+"""
+        + _PATCH_EMBED
+        + _PATCH_FORWARD,
+    ),
+    "a class token of 0.02 everywhere": (
+        "learned",
+        _PATCH_PARTS
+        + """
+        self.class_token = nn.Parameter(torch.full((1, 1, d_model), 0.02))
+"""
+        + _PATCH_EMBED
+        + _PATCH_FORWARD,
+    ),
+    "a class token without a number below 0": (
+        "learned",
+        _PATCH_PARTS
+        + """
+        self.class_token = nn.Parameter(0.02 * torch.randn(1, 1, d_model).abs())
+"""
+        + _PATCH_EMBED
+        + _PATCH_FORWARD,
+    ),
+    "a class token drawn from a uniform distribution": (
+        "learned",
+        _PATCH_PARTS
+        + """
+        self.class_token = nn.Parameter(torch.empty(1, 1, d_model).uniform_(-0.03, 0.03))
+"""
+        + _PATCH_EMBED
+        + _PATCH_FORWARD,
+    ),
+    "patches cut off from the gradient": (
+        "patches",
+        _PATCH_PARTS
+        + """
+    def embed(self, images):
+        token = self.class_token.expand(len(images), -1, -1)
+        return self.positions(torch.cat([token, self.embedding(images).detach()], dim=1))
+"""
+        + _PATCH_FORWARD,
+    ),
+    "the layers cut off from the rows": (
+        "layers",
+        _PATCH_PARTS
+        + _PATCH_EMBED
+        + """
+    def forward(self, images):
+        return self.encoder(self.embed(images).detach())
+""",
+    ),
+    "a batch of one loses its axis": (
+        "in_front",
+        _PATCH_PARTS
+        + """
+    def embed(self, images):
+        token = self.class_token.expand(len(images), -1, -1)
+        return self.positions(torch.cat([token, self.embedding(images)], dim=1)).squeeze(0)
+
+    def forward(self, images):
+        rows = self.embed(images)
+        return self.encoder(rows.reshape(len(images), -1, rows.shape[-1]))
+""",
+    ),
+    "an output of one without its axis": (
+        "layers",
+        _PATCH_PARTS
+        + _PATCH_EMBED
+        + """
+    def forward(self, images):
+        return self.encoder(self.embed(images)).squeeze(0)
+""",
+    ),
+    "another default dropout": (
+        "positions",
+        _PATCH_PARTS.replace("dropout=0.1", "dropout=0.2") + _PATCH_EMBED + _PATCH_FORWARD,
     ),
 }
 
@@ -2808,6 +3192,15 @@ def masked_mean(x, mask):
 def masked_mean(x, mask):
     counts = mask.reshape(len(x), -1, 1)
     return (x.detach() * counts).sum(1) / counts.sum(1).clamp(min=1)
+""",
+    ),
+    "half of it cut off from the gradient": (
+        "empty",
+        """
+def masked_mean(x, mask):
+    counts = mask.reshape(len(x), -1, 1)
+    x = (x + x.detach()) / 2
+    return (x * counts).sum(1) / counts.sum(1).clamp(min=1)
 """,
     ),
     "vectors of zeros are taken for padding": (

@@ -10,6 +10,6 @@ RIGHT = {
     "fay_put_eps_outside": ((5, 5, 7, 5, 5), "you add ε to the standard deviation, outside the root"),
     "gus_cut_the_gradient": ((5, 5, 7, 3, 6), "your dropout falls on the sum, and so on x as well"),
     "hal_counted_the_padding": ((6, 4, 5, 5, 6), "you left padding out of the sums"),
-    # the second gradient holds the first one too
-    "ida_normalised_the_residual": ((6, 5, 7, 3, 5), "your pre-norm adds the norm of x, not x itself"),
+    # each gradient holds those before it
+    "ida_normalised_the_residual": ((6, 5, 7, 3, 3), "your pre-norm adds the norm of x, not x itself"),
 }

@@ -5,8 +5,8 @@ RIGHT = {
     "ben_untouched_stub": ((0, 0, 0, 0, 0, 0, 0, 0), "raised NotImplementedError"),
     "cleo_half_finished": ((3, 7, 3, 3, 0, 0, 0, 0), "raised NotImplementedError"),
     "dan_deleted_a_test": ((3, 7, 3, 3, 8, 3, 4, 6), "was missing; it came back"),
-    # 1's overflow makes empty rows and very low scores of 2 not a number; 5 and the test of 8 use her function of 2
-    "mia_forgot_the_scale": ((2, 3, 3, 3, 7, 2, 4, 0), "you left out the division by √d_k"),
+    # 1's overflow makes empty rows and low or high scores of 2 not a number; 5 and the test of 8 use her function of 2
+    "mia_forgot_the_scale": ((2, 2, 3, 3, 7, 2, 4, 0), "you left out the division by √d_k"),
     "ned_turned_the_masks_round": ((3, 7, 0, 3, 8, 2, 2, 6), "your True means ignore"),
     # 5 uses the function of 4
     "oda_viewed_the_heads": ((3, 7, 3, 2, 5, 3, 4, 5), "as one that uses one head would"),
