@@ -743,9 +743,14 @@ def _row_numbers(a: Answers, label: str) -> Tensor:
 
 
 def _all_row_numbers(a: Answers) -> tuple:
-    """For each batch; and what a module of an odd width raises, where the learner's own table has no error there."""
-    odd = None if a.raises("odd table") else a.raises("odd zero")
-    return *(_row_numbers(a, label) for label in BATCHES), odd
+    """For each batch; and what a module of an odd width raises, where the learner's own table is not what is wrong."""
+    batches = tuple(_row_numbers(a, label) for label in BATCHES)
+    try:
+        a["odd table"]
+    except CannotJudge as why:
+        if why.key[0] != "missing":  # else the module has a table of its own
+            return *batches, None
+    return *batches, a.raises("odd zero")
 
 
 def _row_numbers_in_words(got: tuple) -> str:
