@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from encoder_grader.cage import Cage
+from encoder_grader.cage import Cage, mounts
+
+
+def leading_to_python(place: str) -> list[str]:
+    """What a place to write in holds from the start: the folders on the way to a Python that lies below it."""
+    below = [path.relative_to(place).parts for path in mounts.readable() if path.is_relative_to(place)]
+    return sorted({parts[0] for parts in below if parts})
 
 
 class Notebook:
