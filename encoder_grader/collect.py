@@ -34,11 +34,12 @@ class Recording:
     printed: str = ""
 
 
-def collect(plan, namespace: dict, seconds: float | None = None, watching: bool = True) -> Recording:
+def collect(plan, namespace: dict, seconds: float | None = None, trusted: bool = False) -> Recording:
     """Carry out `plan` (its `steps`, `tensors`, `watch` and `given`) on the answers found in `namespace`.
 
     With `seconds`, a step that takes longer is stopped: an error like any other. That needs the main thread of a
-    process on Linux or macOS. Without `watching`, nobody notes which built-ins are called, and torch is faster.
+    process on Linux or macOS. The grader's own answers are `trusted` not to change torch's defaults between two steps,
+    and nobody notes which built-ins they call: that is faster.
 
     Never raises for what the learner's code does: an error becomes the record of its step, and the steps that need its
     result are recorded as blocked. Random states, default dtype and device, grad mode and the streams are as before
@@ -47,9 +48,12 @@ def collect(plan, namespace: dict, seconds: float | None = None, watching: bool 
     recording = Recording()
     runner = _Runner(plan, namespace, recording, seconds)
     out = _BoundedText()
-    watch = _Watch(plan.watch if watching else [])
+    watch = _Watch(plan.watch)
     with clean_state(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         for step in plan.steps:
+            if trusted:
+                recording.records.append(runner.carry_out(step))
+                continue
             _set_defaults()  # an earlier step may have changed them
             with watch if watch.names else contextlib.nullcontext(), torch.inference_mode(False), torch.enable_grad():
                 recording.records.append(runner.carry_out(step) | {"called": sorted(watch.called)})
@@ -102,7 +106,7 @@ class _Runner:
         record["changed"] = self.restore_inputs(step)
         if step["do"] == "load" and record["status"] != "ok":
             self.unloaded[step["module"]["ref"]] = number
-        for index in all_refs(step):
+        for index in all_refs(step) if self.unloaded else ():
             if index in self.unloaded and step["do"] != "load":
                 record["unloaded"] = self.unloaded[number] = self.unloaded[index]
         return record

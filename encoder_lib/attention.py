@@ -249,8 +249,8 @@ def _check_boolean(mask: Tensor) -> None:
 def _check_mask(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
     _check_boolean(mask)
     try:
-        fits = torch.broadcast_shapes(mask.shape, scores_shape) == tuple(scores_shape)
+        mask.expand(scores_shape)
     except RuntimeError:
-        fits = False
-    if not fits:
-        raise ValueError(f"a mask of shape {tuple(mask.shape)} does not broadcast to {tuple(scores_shape)}")
+        raise ValueError(
+            f"a mask of shape {tuple(mask.shape)} does not broadcast to {tuple(scores_shape)}"
+        ) from None
