@@ -44,6 +44,7 @@ def bug_hunt(
     bugs: tuple[Bug, ...],
     misconceptions: tuple[Misconception, ...] = (),
     points: float = 1,
+    see: str | None = None,
 ) -> Exercise:
     """Make the exercise: write `function(candidate)`, which passes a right candidate and fails a wrong one.
 
@@ -56,6 +57,7 @@ def bug_hunt(
         reference: a test that tells them all apart.
         right: right candidates, in different styles.
         bugs: the wrong ones.
+        see: the section of the book on testing.
     """
     candidates = {f"right {i}": each for i, each in enumerate(right)} | {bug.name: bug.candidate for bug in bugs}
 
@@ -71,7 +73,8 @@ def bug_hunt(
 
     def passes_right(a: Answers) -> tuple:
         labels = [label for kind, label in a.hidden.items() if kind.startswith("right ")]
-        return all(a.accepts(label) for label in labels), next(filter(None, map(a.error, labels)), "")
+        passing = [a.accepts(label) for label in labels]
+        return all(passing), any(passing), next(filter(None, map(a.error, labels)), "")
 
     def catches(bug: Bug) -> Claim:
         return Claim(
@@ -81,13 +84,22 @@ def bug_hunt(
             lambda a: a.accepts(a.hidden[bug.name]),
             needs=("right_passes",),
             reason=lambda _: "your test lets this one pass",
+            see=see,
         )
+
+    def fails_right(got: tuple) -> str:
+        _, passes_one, error = got
+        if error:
+            return f"it fails a right one: {error}"
+        return "it fails a right one" if passes_one else "it fails every right one: is it the wrong way round?"
 
     first = Claim(
         "right_passes",
         0,
         f"`{function}` lets every right candidate pass",
         passes_right,
-        reason=lambda got: "it fails a right one" + (f": {got[1]}" if got[1] else ""),
+        reason=fails_right,
+        see=see,
     )
-    return Exercise(name, title, challenge, {function: reference}, (first, *map(catches, bugs)), misconceptions)
+    claims = (first, *map(catches, bugs))
+    return Exercise(name, title, challenge, {function: reference}, claims, misconceptions, exactly=True)

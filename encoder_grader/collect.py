@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 MAX_TEXT = 2_000  # characters kept of one message, or of what the learner's code prints
 MAX_ITEMS = 100  # parts kept of one tuple, list or dict
+MAX_NAMED = 12  # parameters named in one message
 MAX_DEPTH = 4
 MAX_PARTS = 10_000  # parts kept of all results together
 MAX_NUMBERS = 10**7  # numbers kept of all tensors together
@@ -133,20 +134,24 @@ class _Runner:
     def do_call(self, step):
         target = self.decode(step["target"])
         if not callable(target):
-            name = step["says"].split("(")[0]
-            raise Fault("uncallable", f"`{name}` is {_kind(target)}, but should be a function or a class")
+            made_by = self.plan.steps[step["target"]["ref"]]
+            if made_by["do"] != "name":
+                raise Fault("uncallable", f"{made_by['says']} is {_kind(target)}, but should be something to call")
+            raise Fault("uncallable", f"`{made_by['name']}` is {_kind(target)}, but should be a function or a class")
         return target(*self.decode(step["args"]), **self.decode(step["kwargs"]))
 
     def do_attribute(self, step):
         value = self.decode(step["of"])
         for part in step["path"].split("."):
             if not hasattr(value, part):
-                raise Fault("missing", f"{step['says']}: there is no attribute `{part}`")
+                raise Fault("missing", f"{step['says']} does not exist: {_kind(value)} has no attribute `{part}`")
             value = getattr(value, part)
         return value
 
     def do_item(self, step):
         whole = self.decode(step["of"])
+        if isinstance(whole, Tensor):  # whose parts are something else
+            raise Fault("missing", f"{step['says']} does not exist: the result is one tensor, {tuple(whole.shape)}")
         try:
             return whole[step["index"]]
         except (TypeError, KeyError, IndexError):
@@ -166,7 +171,7 @@ class _Runner:
 
     def do_parameter(self, step):
         module, name = self.module(step), step["name"]
-        return match_parameters(module, {name: step["shape"]})[name]
+        return match_parameters(module, {name: step["shape"]}, "Use the name that the exercise states")[name]
 
     def do_gradient(self, step):
         wrt = self.decode(step["wrt"])
@@ -211,8 +216,8 @@ class _Runner:
         if not of.requires_grad or not all(w.requires_grad for w in wrt):
             raise Fault(
                 "gradient",
-                f"{step['says']} cannot be taken: the result is cut off from autograd "
-                "(by a detach, a no_grad, NumPy, or a fresh tensor)",
+                f"{step['says']} cannot be taken: the result is cut off from autograd (by a detach, a no_grad, NumPy, "
+                "a fresh tensor, or a parameter that is frozen or has no part in it)",
             )
         total = (of * upstream.to(of.dtype)).sum()
         if not all(w.is_leaf for w in wrt):
@@ -249,7 +254,8 @@ class _Runner:
                 if frame.f_globals is self.namespace:
                     code = frame.f_code
                     source = linecache.getline(code.co_filename, number).strip()
-                    fact["line"] = {"function": _text(code.co_name), "number": number, "source": _text(source[:200])}
+                    function = code.co_qualname.partition(".<locals>")[0].rpartition(".")[2]  # not <genexpr>
+                    fact["line"] = {"function": _text(function), "number": number, "source": _text(source[:200])}
             return fact
         except BaseException:  # nothing of this error can be trusted
             return {"type": "an error", "kinds": [], "error": "that cannot be shown", "line": None}
@@ -319,8 +325,14 @@ def load_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
             part.copy_(weights[name])
 
 
-def match_parameters(module: nn.Module, shapes: dict) -> dict[str, Tensor]:
-    """The module's own tensor for each stated name: by name, else by shape where only one has it."""
+BY_ITS_OWN = (
+    "Use the names that the exercise states, or write a method `load_reference(self, weights)` that puts each tensor "
+    "of the dict `weights` where your module keeps it"
+)
+
+
+def match_parameters(module: nn.Module, shapes: dict, advice: str = BY_ITS_OWN) -> dict[str, Tensor]:
+    """The module's own tensor for each stated name: by name, else by shape where only one has it; else the advice."""
     parameters = dict(module.named_parameters(remove_duplicate=False))
     own = parameters | dict(module.named_buffers())
     kind, found = type(module).__name__, {}
@@ -338,13 +350,12 @@ def match_parameters(module: nn.Module, shapes: dict) -> dict[str, Tensor]:
             spare = {id(tensor): tensor for other, tensor in some.items() if other not in shapes}
             alike = alike or [tensor for tensor in spare.values() if tensor.shape == torch.Size(shape)]
         if len(alike) != 1 or sum(torch.Size(s) == torch.Size(shape) for s in shapes.values()) > 1:
-            holds = ", ".join(f"`{other}` {tuple(tensor.shape)}" for other, tensor in list(own.items())[:12])
-            raise Fault(
-                "parameters",
-                f"your {kind} has no parameter `{name}`; it has {holds or 'none at all'}. "
-                "Use the names that the exercise states, or write a method `load_reference(self, weights)` that "
-                "puts each tensor of this dict where your module keeps it",
-            )
+            if isinstance(getattr(module, name, None), Tensor):
+                raise Fault("parameters", f"`{name}` of your {kind} is a tensor, but no parameter")
+            holds = ", ".join(f"`{other}` {tuple(tensor.shape)}" for other, tensor in list(own.items())[:MAX_NAMED])
+            holds += f" and {len(own) - MAX_NAMED} more" if len(own) > MAX_NAMED else ""
+            none = "none at all (modules in a plain list do not count)"
+            raise Fault("parameters", f"your {kind} has no parameter `{name}`; it has {holds or none}. {advice}")
         found[name] = alike[0]
     return found
 
@@ -359,6 +370,8 @@ def _kind(value) -> str:
         return f"the module {_text(type(value).__name__)}"
     if isinstance(value, type):
         return f"the class {_text(value.__name__)}"
+    if isinstance(value, tuple | list):
+        return f"a {'tuple' if isinstance(value, tuple) else 'list'} of {len(value)}"
     name = _text(type(value).__name__)
     return f"{'an' if name[:1] in tuple('aeiouAEIO') else 'a'} {name}"
 
@@ -389,7 +402,7 @@ def _equal(tensor, original: Tensor) -> bool:
 
 def _message(error: BaseException) -> str:
     try:
-        return _text(str(error))
+        return _text(" ".join(str(error).split()))
     except BaseException:
         return "(its message cannot be shown)"
 

@@ -1,11 +1,14 @@
 """How far a quantity is from the right one, and in words what sets the two apart, without giving the right one away."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+NEARLY_ALL = 0.9
+MOST_PLACES = 4  # that are named one by one
 SMALLEST_SCALE = 1e-3  # a quantity that is zero everywhere is compared with this
 
 
@@ -29,19 +32,29 @@ def distance(got: Any, want: Any) -> float:
 def difference(got: Any, want: Any, tolerance: float) -> str | None:
     """What sets two quantities apart, in words; None where their distance is within the tolerance."""
     if isinstance(want, tuple):
-        for one, other in zip(got, want, strict=True):
-            if (reason := difference(one, other, tolerance)) is not None:
-                return reason
-        return None
+        return _first((("", one, other) for one, other in zip(got, want, strict=True)), tolerance)
     if isinstance(want, dict):
         if got.keys() != want.keys():
             return f"the keys are {sorted(got)}, but should be {sorted(want)}"
-        return difference(_values(got, want), tuple(want.values()), tolerance)
+        return _first(((f"{key}: ", got[key], want[key]) for key in want), tolerance)
     if not distance(got, want) > tolerance:
         return None
     if isinstance(want, Tensor):
         return _tensor_in_words(got, want, tolerance)
-    return f"{got} is not right" if got is not None else "nothing happened"
+    return f"{in_figures(got)} is not right" if got is not None else "nothing happened"
+
+
+def in_figures(value: Any) -> str:
+    """A number as a message shows it, a broken one in six figures at most."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _first(parts: Iterable[tuple[str, Any, Any]], tolerance: float) -> str | None:
+    """The difference of the first (name, got, want) that has one, after its name."""
+    for name, one, other in parts:
+        if (reason := difference(one, other, tolerance)) is not None:
+            return name + reason
+    return None
 
 
 def _values(got: dict, want: dict) -> tuple:
@@ -78,10 +91,19 @@ def _tensor_in_words(got: Tensor, want: Tensor, tolerance: float) -> str:
     if not wrong.dim():
         return "the number is not right"
     kind = None if truth else _factor(got, want, scale) or _moved(got, want, tolerance)
+    if kind:
+        return kind
     words = "truth values are the wrong way round" if truth else "numbers differ"
-    if kind or wrong.all():
-        return kind or f"all {wrong.numel()} {words}"
-    return f"{int(wrong.sum())} of {wrong.numel()} {words}, {_where(wrong)}"
+    size = "" if truth else _by_how_much(got, want)
+    if wrong.double().mean() > NEARLY_ALL:
+        return f"{'all' if wrong.all() else 'nearly all of the'} {wrong.numel()} {words}{size}"
+    return f"{int(wrong.sum())} of {wrong.numel()} {words}, {_where(wrong)}{size}"
+
+
+def _by_how_much(got: Tensor, want: Tensor) -> str:
+    """The largest error beside the largest number of the answer: rounding looks otherwise than nonsense."""
+    largest, error = got[torch.isfinite(got)].abs().max(), _errors(got, want).max()
+    return f", by up to {error:.2g} (yours go up to {largest:.2g})" if torch.isfinite(error) else ""
 
 
 def _factor(got: Tensor, want: Tensor, scale: float) -> str | None:
@@ -101,12 +123,29 @@ def _factor(got: Tensor, want: Tensor, scale: float) -> str | None:
         if not 1 < want.shape[axis] < want.numel():
             continue
         others = [other for other in range(want.dim()) if other != axis]
+        there = want.abs().amax(others) > 1e-3 * scale  # elsewhere there is nothing to be multiplied
         factors = (got * want).sum(others, keepdim=True) / want.square().sum(others, keepdim=True).clamp(min=1e-300)
         if torch.allclose(got, factors * want, rtol=1e-3, atol=1e-5 * scale):
-            low, high = f"{factors.min().item():.4g}", f"{factors.max().item():.4g}"
+            factors = factors.flatten()
+            lost = there & (factors.abs() < 1e-4)
+            if torch.allclose(factors[there & ~lost], torch.ones(()).double(), rtol=1e-3):
+                return _lost(lost, axis)
+            low, high = f"{factors[there].min().item():.4g}", f"{factors[there].max().item():.4g}"
             if low != high:
                 return f"along axis {axis} the numbers are multiplied by factors from {low} to {high}"
+        offsets = (got - want).mean(others, keepdim=True)
+        spread = offsets.max() - offsets.min()
+        if spread > 1e-3 * scale and torch.allclose(got, want + offsets, rtol=0, atol=1e-4 * spread.item()):
+            return f"for each place along axis {axis} the numbers are off by a number of its own"
     return None
+
+
+def _lost(lost: Tensor, axis: int) -> str | None:
+    """Where numbers are zero that should not be, if that is in few places along the axis."""
+    places = lost.nonzero().flatten().tolist()
+    if not 0 < len(places) <= MOST_PLACES:
+        return None
+    return f"where axis {axis} is {' or '.join(map(str, places))}, all the numbers are zero"
 
 
 def _moved(got: Tensor, want: Tensor, tolerance: float) -> str | None:
@@ -131,10 +170,10 @@ def _moved(got: Tensor, want: Tensor, tolerance: float) -> str | None:
 
 
 def _where(wrong: Tensor) -> str:
-    """Where along an axis all that is wrong lies, if it lies in one place or two; else the first."""
+    """Where along an axis all that is wrong lies, if it lies in few places; else the first."""
     for axis, size in enumerate(wrong.shape if wrong.sum() > 1 else ()):
         others = [other for other in range(wrong.dim()) if other != axis]
         places = (wrong.any(dim=others) if others else wrong).nonzero().flatten().tolist()
-        if wrong.dim() > 1 and size > 2 and len(places) <= 2 and len(places) < size - 1:
+        if wrong.dim() > 1 and size > 2 and len(places) <= MOST_PLACES and len(places) < size / 2:
             return f"all of them where axis {axis} is {' or '.join(map(str, places))}"
     return f"the first at index {tuple(wrong.nonzero()[0].tolist())}"

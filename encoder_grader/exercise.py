@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +24,13 @@ class Claim:
         points: what the claim earns when it holds.
         says: the claim in the learner's words, "the rows are multiplied by √d_model".
         quantity: what the claim is about, computed from the answers: a tensor, a number, a fact or a tuple of these.
-            The claim holds when the learner's quantity equals the reference's.
+            The claim holds when the learner's quantity equals the reference's. The keys of a dict say what its values
+            are: the first that is wrong is named.
         tolerance: the error allowed, as a fraction of the largest magnitude in the reference's quantity.
         reason: says in words what is wrong with a quantity of the learner's, where the numbers alone say little.
         needs: names of claims that have to hold before this one can earn anything.
         picture: chooses a 2-D tensor to be shown, yours beside the expected, when the claim fails.
+        see: the section of the book to look at where what is wrong has no name.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Claim:
     reason: Callable[[Any], str] | None = None
     needs: tuple[str, ...] = ()
     picture: Callable[[Answers], Any] | None = None
+    see: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class Exercise:
         claims: in the order in which they are shown.
         misconceptions: the catalogue a failing claim is compared with.
         forbidden: functions that may not be called, because writing them is the exercise.
+        exactly: whether a misconception is named only where it predicts no failure that did not happen. For facts that
+            many mistakes have in common: that a test lets a bug pass.
     """
 
     name: str
@@ -78,7 +83,8 @@ class Exercise:
     reference: dict[str, Any]
     claims: tuple[Claim, ...]
     misconceptions: tuple[Misconception, ...] = ()
-    forbidden: tuple[str, ...] = field(default=())
+    forbidden: tuple[str, ...] = ()
+    exactly: bool = False
 
     def __post_init__(self):
         names = [claim.name for claim in self.claims]

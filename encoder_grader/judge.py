@@ -6,7 +6,6 @@ Runs in the grader's process. It sees an answer only as a `Recording`: numbers a
 from __future__ import annotations
 
 import gc
-from itertools import islice
 from typing import Any
 
 import torch
@@ -18,7 +17,9 @@ from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.plan import Plan
 from encoder_grader.verdict import Result, Verdict
 
+LONGEST_ERROR = 300  # characters of an error's message
 COARSEST = 0.006  # the largest tolerance for rounding
+MOST_INPUTS = 3  # that a note names
 TOO_COARSE = "your numbers are too coarse to be told from wrong ones: keep the dtype of the input"
 
 
@@ -43,7 +44,7 @@ class Answers:
         self.read: set[int] = set()  # the steps whose results were asked for
         self.rounding = 0.0  # of the coarsest float type read so far
         self.quantities: dict[str, tuple] = {}  # claim → its quantity, what the types round, the steps read
-        self.made: list[tuple[str, Any]] = []  # how a step reads in a message, and the result that was read
+        self.made: dict[str, Any] = {}  # by how a step reads in a message, the result that was read
         self._numbers = {record["label"]: number for number, record in enumerate(recording.records)}
 
     def __getitem__(self, label: str) -> Any:
@@ -55,7 +56,7 @@ class Answers:
             raise self._unusable(record)
         expected = self.like._record(label)["value"] if self.like else None
         result = self._read(record["value"], expected, record["says"])
-        self.made.append((record["says"], result))
+        self.made[record["says"]] = result
         return result
 
     def raises(self, label: str) -> str | None:
@@ -130,13 +131,14 @@ class Answers:
         if value["kind"] == "tensor" and expected is not None and expected["kind"] != "tensor":
             value = self._plain(value)
         if expected is not None and _kind(value) != _kind(expected):
-            raise CannotJudge(f"{says} is {_words(value)}, but should be {_words(expected)}", ("kind", value["kind"]))
+            is_not = f"{says} is {_words(value)}, but should be {_words(expected)}"
+            raise CannotJudge(is_not, ("kind", value["kind"], says))
         if value["kind"] == "tensor":
             return self._tensor(value, expected, says)
         if value["kind"] in ("tuple", "list"):
             if expected is not None and len(value["parts"]) != len(expected["parts"]):
                 counts = f"{len(value['parts'])} parts, but should have {len(expected['parts'])}"
-                raise CannotJudge(f"{says} has {counts}", ("length", len(value["parts"])))
+                raise CannotJudge(f"{says} has {counts}", ("length", len(value["parts"]), says))
             likes = expected["parts"] if expected else [None] * len(value["parts"])
             return tuple(
                 self._read(part, like, f"{says}[{i}]")
@@ -173,10 +175,12 @@ class Answers:
         self.rounding, tensor = max(self.rounding, eps), tensor.double()
         bad = ~torch.isfinite(tensor)
         if expected is not None and torch.isfinite(self.like.recording.tensors[expected["key"]]).all() and bad.any():
-            kinds = "NaN" if torch.isnan(tensor).any() else "infinite"
+            found = {"NaN": torch.isnan(tensor).any(), "infinite": torch.isinf(tensor).any()}
+            kinds = " or ".join(kind for kind, there in found.items() if there)
+            entries = "entry" if bad.sum() == 1 else "entries"
             where = tuple(bad.nonzero()[0].tolist())
-            sentence = f"{says} holds {int(bad.sum())} {kinds} entries of {bad.numel()}, the first at index {where}"
-            raise CannotJudge(sentence, ("nonfinite", tuple(bad.nonzero().flatten().tolist())))
+            sentence = f"{says} holds {int(bad.sum())} {kinds} {entries} of {bad.numel()}, the first at index {where}"
+            raise CannotJudge(sentence, ("nonfinite", kinds, tuple(bad.nonzero().flatten().tolist())))
         return tensor
 
     def _fits(self, fact: str, value: dict, expected: dict, says: str) -> None:
@@ -184,7 +188,8 @@ class Answers:
         if got == want:
             return
         if fact == "shape":
-            raise CannotJudge(f"{says} has shape {tuple(got)}, but should have {tuple(want)}", ("shape", tuple(got)))
+            shapes = f"{tuple(got)}, but should have {tuple(want)}"
+            raise CannotJudge(f"{says} has shape {shapes}", ("shape", tuple(got), says))
         if fact == "device":
             raise CannotJudge(
                 f"{says} is on {got}, but its inputs are on {want}: keep results where the inputs are", ("device", got)
@@ -231,18 +236,19 @@ class Judge:
                 reasons[claim.name] = f"your code calls `{called[0]}`, which this exercise asks you to write yourself"
             elif reasons[claim.name] not in (None, TOO_COARSE):
                 judged.append(claim)
-        names = self._recognise(judged, answers) if judged else {}
+        holding = [claim for claim in self.exercise.claims if reasons[claim.name] is None]
+        names = self._recognise(judged, holding, answers) if judged else {}
         results, said, last = [], {}, None
         for claim in self.exercise.claims:
             mistake = names.get(claim.name)
             reason = f"{mistake.says}. See {mistake.see}." if mistake else reasons[claim.name]
-            picture = _picture(claim, answers, self.reference) if claim in judged and reason not in said else None
-            shown = reason
-            if reason in said:  # said once; here only which it was
-                shown = "for the same reason" + ("" if reason == last else f" as this: {said[reason]}")
+            shown, root = reason, reason and _root(reason)
+            picture = _picture(claim, answers, self.reference) if claim in judged and root not in said else None
+            if root in said:  # said once; here only which it was
+                shown = "for the same reason" + ("" if root == last else f" as this: {said[root]}")
             elif reason is not None:
-                said[reason] = claim.says
-            last = reason or last
+                said[root] = claim.says
+            last = root or last
             results.append(
                 Result(claim.name, claim.says, claim.points, reason is None, shown, mistake and mistake.name, picture)
             )
@@ -261,7 +267,32 @@ class Judge:
             return TOO_COARSE
         if reason is None and tolerance > claim.tolerance and self._hides_a_mistake(claim, want, tolerance):
             return TOO_COARSE
-        return _in_words(claim, got) or _place(got, want, tolerance, answers) + reason if reason is not None else None
+        if reason is None:
+            return None
+        words = _in_words(claim, got) or self._place(got, want, tolerance, answers) + reason
+        return words if claim.see is None else f"{words}. See {claim.see}."
+
+    def _place(self, got: Any, want: Any, tolerance: float, answers: Answers) -> str:
+        """Of several results that make up a quantity, how the first wrong one was made; empty where that is not known.
+
+        And which one is right, where the first is.
+        """
+        if not isinstance(want, tuple):
+            return ""
+        says = [self._says(one, other, answers) for one, other in zip(got, want, strict=True)]
+        right = [difference(one, other, tolerance) is None for one, other in zip(got, want, strict=True)]
+        wrong = says[right.index(False)]
+        if wrong is None:
+            return ""
+        return f"{says[0]} is right, but {wrong}: " if right[0] and says[0] is not None else f"{wrong}: "
+
+    def _says(self, got: Any, want: Any, answers: Answers) -> str | None:
+        """How the result was made that is this in the answer and that in the reference; None where it was derived."""
+        if not isinstance(got, Tensor | tuple | float | int) or isinstance(got, bool):
+            return None
+        right = self.reference.made
+        made = (says for says, result in answers.made.items() if result is got and right.get(says) is want)
+        return next(made, None)
 
     def wanted(self, claim: Claim) -> Any:
         """The claim's quantity of the reference."""
@@ -294,7 +325,7 @@ class Judge:
             if looking:
                 gc.enable()
 
-    def _recognise(self, failed: list[Claim], answers: Answers) -> dict[str, Misconception]:
+    def _recognise(self, failed: list[Claim], holding: list[Claim], answers: Answers) -> dict[str, Misconception]:
         """The misconception behind each failed claim, where one gives the same numbers.
 
         Where several do, the one that explains most of the failed claims and predicts the fewest failures that did not
@@ -306,7 +337,9 @@ class Judge:
             explained = [claim for claim in failed if self._same_mistake(claim, answers, wrong)]
             if not explained:
                 continue
-            surplus = [c for c in self.exercise.claims if c not in failed and self.why_not(c, wrong) is not None]
+            surplus = [claim for claim in holding if self.why_not(claim, wrong) is not None]
+            if surplus and self.exercise.exactly:
+                continue
             rank = (len(explained), -len(surplus))
             for claim in explained:
                 if claim.name not in found or rank > found[claim.name][0]:
@@ -340,9 +373,15 @@ def judge(exercise: Exercise, plan: Plan, recording: Recording) -> Verdict:
 
 
 def _changed_inputs(recording: Recording) -> list[str]:
-    """A note for each call that changed its inputs in place."""
-    changed = {record["says"]: record["changed"] for record in recording.records if record["changed"]}
-    return [f"{says} changes its input in place: {', '.join(names)}" for says, names in changed.items()]
+    """A note for each function or class whose calls changed their inputs in place."""
+    changed: dict[str, list[str]] = {}
+    for record in recording.records:
+        changed.setdefault(record["says"].split("(")[0], []).extend(record["changed"])
+    notes = []
+    for name, inputs in ((name, list(dict.fromkeys(inputs))) for name, inputs in changed.items() if inputs):
+        more = f" and {len(inputs) - MOST_INPUTS} more" if len(inputs) > MOST_INPUTS else ""
+        notes.append(f"`{name}` changes its input in place: {', '.join(inputs[:MOST_INPUTS])}{more}")
+    return notes
 
 
 def quantity_of(claim: Claim, answers: Answers) -> tuple[Any, float]:
@@ -366,10 +405,18 @@ def quantity_of(claim: Claim, answers: Answers) -> tuple[Any, float]:
     return got, max(claim.tolerance, min(2 * answers.rounding, COARSEST))
 
 
+def _root(reason: str) -> str:
+    """A reason without the call that raised the error: the same error in several calls is said once."""
+    call, raised, error = reason.partition(" raised ")
+    return error or call
+
+
 def _error_sentence(record: dict) -> str:
     line = record.get("line")
-    place = f", in `{line['function']}`, line {line['number']}: `{line['source']}`" if line else ""
-    message = f": {record['error']}" if record["error"] else ""
+    place = f", in `{line['function']}`, line {line['number']}" if line else ""
+    place += f": `{line['source']}`" if line and line["source"] else ""
+    message = record["error"].rstrip(" .")
+    message = f": {message[:LONGEST_ERROR]}{' …' * (len(message) > LONGEST_ERROR)}" if message else ""
     advice = "; write your answer in its place" if "raise NotImplementedError" in place else ""
     return f"{record['says']} raised {record['type']}{message}{place}{advice}"
 
@@ -382,16 +429,6 @@ def _in_words(claim: Claim, got: Any) -> str | None:
         return claim.reason(got)
     except Exception:  # of an answer that no honest run gives
         return None
-
-
-def _place(got: Any, want: Any, tolerance: float, answers: Answers) -> str:
-    """Of several results that make up a quantity, how the first wrong one was made; empty where there is one alone."""
-    if isinstance(want, tuple):
-        for part, other in zip(got, want, strict=True):
-            if difference(part, other, tolerance) is not None:
-                made = (says for says, result in answers.made if result is part and isinstance(part, Tensor | tuple))
-                return "".join(f"{says}: " for says in islice(made, 1))
-    return ""
 
 
 def _picture(claim: Claim, answers: Answers, reference: Answers) -> tuple[Tensor, Tensor] | None:

@@ -4,11 +4,15 @@ A plan is written by an exercise (`encoder_grader/exercises/`), carried out by `
 read again by `judge`. It holds no code, so that it can cross a process boundary as JSON and safetensors.
 """
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+LONGEST_SUBJECT = 70  # characters
 
 
 def pick(draw: torch.Generator, low: int, high: int) -> int:
@@ -42,6 +46,8 @@ class Plan:
         self.watch = list(watch)
         self.given: dict[str, Callable] = {}
         self.hidden: dict = {}
+        self._looked_at = Counter()  # how often a call of these words is one that a claim looks at
+        self._modes: list[tuple[int, str]] = []  # which module was put into which mode, and the results made in it
         self._passed: dict[int, tuple[Tensor, Ref]] = {}  # by id, the tensors passed to a call directly
 
     def tensor(self, name: str, value: Tensor, requires_grad: bool = False) -> Ref:
@@ -68,10 +74,12 @@ class Plan:
         """Call the learner's `target` (a name of the notebook, or the result of an earlier step)."""
         target = self.name(target) if isinstance(target, str) else target
         words = [self._words(a) for a in args] + [f"{k}={self._words(v)}" for k, v in kwargs.items()]
-        says = f"{self._subject(target)}({', '.join(words)})"
-        return self._add(
-            "call", says, label, target=self._encode(target), args=self._encode(list(args)), kwargs=self._encode(kwargs)
-        )
+        mode = self._mode(target)
+        fields = {"target": target, "args": list(args), "kwargs": kwargs}
+        encoded = {name: self._encode(value) for name, value in fields.items()}
+        result = self._add("call", f"{self._subject(target)}({', '.join(words)}){mode}", label, **encoded)
+        self._modes.append((result.step, mode))
+        return result
 
     def attribute(self, of: Ref, path: str, label: str | None = None) -> Ref:
         """The attribute of a result, `"projection.weight"` for instance."""
@@ -79,7 +87,8 @@ class Plan:
 
     def item(self, of: Ref, index: "int | str", label: str | None = None) -> Ref:
         """One part of a result that is a tuple, a list or a dict."""
-        return self._add("item", f"{self._subject(of)}[{index!r}]", label, of=self._encode(of), index=index)
+        says = f"{self._subject(of)}[{index!r}]{self._mode(of)}"
+        return self._add("item", says, label, of=self._encode(of), index=index)
 
     def load(self, module: Ref, weights: dict[str, Tensor]) -> Ref:
         """Put `weights` into the learner's module: by its `load_reference`, by name, or by unambiguous shape."""
@@ -94,6 +103,7 @@ class Plan:
     def train(self, module: Ref, mode: bool = True) -> Ref:
         """Put a module into training mode, or with `mode=False` into evaluation mode."""
         says = f"{self._subject(module)}.train({mode})"
+        self._modes.append((module.step, " in training" if mode else " in evaluation"))
         return self._add("train", says, None, module=self._encode(module), mode=mode)
 
     def seed(self, value: int) -> Ref:
@@ -102,14 +112,16 @@ class Plan:
 
     def gradient(self, of: Ref, upstream: Tensor, wrt: Ref, label: str | None = None) -> Ref:
         """The gradient of sum(of · upstream) with respect to an input or a parameter."""
-        says = f"the gradient of {self._subject(of)} with respect to {self._subject(wrt)}"
+        step = self.steps[wrt.step]
+        what = f"`{step['name']}`" if step["do"] == "parameter" else self._subject(wrt)
+        says = f"the gradient of {self._subject(of)} with respect to {what}"
         return self._add(
             "gradient", says, label, of=self._encode(of), upstream=self._encode(upstream), wrt=self._encode(wrt)
         )
 
     def reached(self, of: Ref, upstream: Tensor, module: Ref, label: str | None = None) -> Ref:
         """For each weight matrix of a module, by its own name, whether sum(of · upstream) has a gradient there."""
-        says = f"the gradient of {self._subject(of)} with respect to the weights"
+        says = f"the gradient of {self._subject(of)} with respect to the weights of {self._subject(module)}"
         return self._add(
             "reached", says, label, of=self._encode(of), upstream=self._encode(upstream), module=self._encode(module)
         )
@@ -121,6 +133,9 @@ class Plan:
     def _add(self, do: str, says: str, label: str | None, **fields) -> Ref:
         if label is not None and any(step["label"] == label for step in self.steps):
             raise ValueError(f"the plan already has a step labelled {label!r}; give each its own label")
+        if label is not None and do in ("call", "item"):
+            self._looked_at[says] += 1
+            says += f" (call {self._looked_at[says]})" if self._looked_at[says] > 1 else ""
         self.steps.append({"do": do, "says": says, "label": label, **fields})
         return Ref(len(self.steps) - 1)
 
@@ -148,13 +163,26 @@ class Plan:
         if isinstance(value, Ref):
             return self._subject(value)
         if isinstance(value, dict):
-            return "{…}"
+            return f"a dict of {len(value)}"
         if isinstance(value, list | tuple):
             return ", ".join(map(self._words, value)).join("[]" if isinstance(value, list) else "()")
         return f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
 
+    def _mode(self, ref: Ref) -> str:
+        """In which mode a module is, or a result was made, as the end of a sentence; empty where none was set."""
+        whole = {ref.step}
+        while self.steps[ref.step]["do"] in ("attribute", "item"):
+            ref = Ref(self.steps[ref.step]["of"]["ref"])
+            whole.add(ref.step)
+        return next((mode for step, mode in reversed(self._modes) if step in whole), "")
+
     def _subject(self, ref: Ref) -> str:
-        """How a result reads as the subject of a sentence: a module's call as `TokenEmbedding(…)`."""
+        """How a result reads as the subject of a sentence: what would be long without what its brackets hold."""
         step = self.steps[ref.step]
-        nested = step["do"] == "call" and len(step["says"]) > 40
-        return step["says"].split("(")[0] + "(…)" if nested else step["says"]
+        says = re.sub(r"( in training| in evaluation)?( \(call \d+\))?$", "", step["says"])
+        while len(says) > LONGEST_SUBJECT:
+            shorter = re.sub(r"\((?!…\))([^()]|\(…\))*\)", "(…)", says, count=1)  # the first that holds no other
+            if shorter == says:
+                break
+            says = shorter
+        return says

@@ -59,7 +59,8 @@ def test_right_answer_gets_the_points_as_a_builtin_float():
 def test_numbers_are_called_a_multiple_only_where_all_of_them_are():
     want = torch.tensor([1.0, 0.0, 2.0])
     assert difference(3 * want, want, 1e-6) == "every number is 3 times what it should be"
-    assert difference(torch.tensor([0.0, 3.0, 0.0]), want, 1e-6) == "all 3 numbers differ"
+    said = difference(torch.tensor([0.0, 3.0, 0.0]), want, 1e-6)
+    assert said == "all 3 numbers differ, by up to 3 (yours go up to 3)"
 
 
 @pytest.mark.parametrize(
@@ -262,7 +263,7 @@ def test_input_changed_in_place_is_noted_by_the_recording():
     assert recording.records[-1]["changed"] == ["x"]
     verdict = judge(DOUBLE, plan, recording)
     assert verdict.points == 3  # it costs only where a claim says so
-    assert verdict.notes == ("double(x) changes its input in place: x",)
+    assert verdict.notes == ("`double` changes its input in place: x",)
 
 
 def test_settings_that_one_call_changes_do_not_reach_the_next():

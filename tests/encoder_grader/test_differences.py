@@ -24,6 +24,9 @@ SQUARE = WANT[:, :3]
         (WANT.flip(1), "the numbers are right, but run backwards along axis 1"),
         (WANT.roll(1, 0), "the numbers are right, but moved by one place along axis 0"),
         (WANT.flatten()[torch.tensor([5, 1, 2, 3, 4, 0, 6, 7, 8, 9, 10, 11])].view(3, 4), "but stand in other places"),
+        (WANT * torch.tensor([1.0, 0.0, 1.0, 1.0]), "where axis 1 is 1, all the numbers are zero"),
+        (WANT + torch.tensor([1.0, 2.0, 3.0])[:, None], "for each place along axis 0 the numbers are off by a number"),
+        (WANT + 0.01 * (torch.arange(12).view(3, 4) > 0), "nearly all of the 12 numbers differ, by up to 0.01"),
         (WANT * 0, "all the numbers are zero"),
         (
             WANT + torch.tensor([0, 0, 1.0, 0]) * torch.tensor([[1.0], [2], [5]]),
@@ -73,3 +76,15 @@ def test_truth_values_are_no_numbers():
 def test_a_distance_is_a_share_of_the_largest_magnitude(got, want, far):
     assert distance(got, want) == pytest.approx(far, abs=1e-6)
     assert (difference(got, want, 1e-4) is None) == (far <= 1e-4)
+
+
+def test_a_factor_is_not_read_off_where_nothing_should_be():
+    want = torch.cat([WANT, torch.zeros(1, 4)])
+    got = want * torch.tensor([1.0, 2.0, 4.0, 1.0])[:, None]
+    assert difference(got, want, 1e-4) == "along axis 0 the numbers are multiplied by factors from 1 to 4"
+
+
+def test_what_a_value_is_stands_before_what_is_wrong_with_it():
+    want = {"the rows": WANT, "their number": 3.0}
+    assert difference({"the rows": WANT, "their number": 10 / 3}, want, 1e-4) == "their number: 3.33333 is not right"
+    assert difference({"the rows": WANT * 2, "their number": 1}, want, 1e-4).startswith("the rows: every number is 2")
