@@ -270,7 +270,7 @@ class Judge:
         if reason is None:
             return None
         words = _in_words(claim, got) or self._place(got, want, tolerance, answers) + reason
-        return words if claim.see is None else f"{words}. See {claim.see}."
+        return words if claim.see is None else f"{words}{'' if words.endswith('?') else '.'} See {claim.see}."
 
     def _place(self, got: Any, want: Any, tolerance: float, answers: Answers) -> str:
         """Of several results that make up a quantity, how the first wrong one was made; empty where that is not known.

@@ -127,7 +127,7 @@ def test_neighbours_count_what_stands_between_them():
     guess = measure.neighbours(counted)
     assert guess(question("a b ___ d e", "x")) == "x"  # all four neighbours were seen
     assert guess(question("e b ___ d a", "y")) == "y"  # the nearest two were, with y more often
-    assert guess(question("r ___ s", "y")) == "y"      # none was: the word's frequency
+    assert guess(question("r ___ s", "y")) == "y"  # none was: the word's frequency
 
 
 def test_the_model_answers_with_one_of_the_choices(model):
