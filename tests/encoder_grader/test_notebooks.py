@@ -55,6 +55,7 @@ def test_overview_of_the_notebook_gives_the_points(exercise):
 
 @pytest.mark.parametrize("exercise", EVERY, ids=lambda e: e.name)
 def test_sections_that_messages_point_to_exist(exercise):
-    for misconception in exercise.misconceptions:
-        section, number = re.fullmatch(r"“(.+)” in chapter (\d+)", misconception.see).groups()
-        assert section in sections(number), f"{misconception.name}: “{section}” is none of {sections(number)}"
+    for each in (*exercise.claims, *exercise.misconceptions):
+        assert each.see, f"{each.name} says nowhere to look"
+        section, number = re.fullmatch(r"“(.+)” in chapter (\d+)", each.see).groups()
+        assert section in sections(number), f"{each.name}: “{section}” is none of {sections(number)}"
