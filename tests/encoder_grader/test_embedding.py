@@ -123,6 +123,7 @@ COST = {
         "padding_is_always_0": {"padding_is_zero", "padding_learns_nothing"},
         "padding_0_ignored": {"padding_is_zero", "padding_learns_nothing"},
         "padding_row_learns": {"padding_learns_nothing"},
+        "padding_0_learns": {"padding_learns_nothing"},
     },
     "image_to_patches": {
         "strips": {"patches", "grid_order", "inner_order"},
