@@ -5,11 +5,17 @@ import math
 import torch
 from torch import Tensor, nn
 
-from encoder_grader.differences import distance
+from encoder_grader.differences import distance, in_figures
 from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.judge import Answers
 from encoder_grader.plan import Plan, Ref, pick
 from encoder_lib.embedding import PatchEmbedding, TokenEmbedding, image_to_patches
+
+LOOKUP, ROWS_THAT_LEARN = "“Lookup as a product” in chapter 1", "“Which rows learn” in chapter 1"
+FACTOR, PADDING = "“Why √d_model” in chapter 1", "“Padding” in chapter 1"
+GRID, PATCHES = "“The grid” in chapter 1", "“Patches as rows” in chapter 1"
+PROJECTION, COUNTING = "“The projection” in chapter 1", "“Counting” in chapter 1"
+CONVOLUTION, WRONG = "“The same as a strided convolution” in chapter 1", "“What goes wrong” in chapter 1"
 
 # --- 1. one-hot product = lookup -------------------------------------------------------------------------------------
 
@@ -63,19 +69,20 @@ def _each(label: str):
     return lambda a: (a[label], a[f"other_{label}"], a[f"lone_{label}"])
 
 
-def _used_rows(a: Answers) -> tuple:
+def _used_rows(a: Answers) -> dict:
     """For each call, which rows have a gradient, and which ids are used."""
-    gradients = _each("gradient")(a)
-    return tuple((gradient.abs().sum(-1) > 0, ids) for gradient, ids in zip(gradients, a.hidden["ids"], strict=True))
+    gradients, calls = _each("gradient")(a), (f"table_gradient({each}ids, …)" for each in ("", "other_", "lone_"))
+    parts = zip(calls, gradients, a.hidden["ids"], strict=True)
+    return {call: (gradient.abs().sum(-1) > 0, ids) for call, gradient, ids in parts}
 
 
-def _used_rows_in_words(got: tuple) -> str:
-    for learns, ids in got:
+def _used_rows_in_words(got: dict) -> str:
+    for call, (learns, ids) in got.items():
         used = torch.zeros_like(learns).index_fill(0, ids, True)
         if (learns & ~used).any():
-            return f"your gradient is not zero in {_rows(learns & ~used)}, which no id names"
+            return f"{call}: your gradient is not zero in {_rows(learns & ~used)}, which no id names"
         if (used & ~learns).any():
-            return f"your gradient is zero in {_rows(used & ~learns)}, which ids name"
+            return f"{call}: your gradient is zero in {_rows(used & ~learns)}, which ids name"
     return "the rows that differ from zero are not those of the ids"
 
 
@@ -126,69 +133,72 @@ ONE_HOT_LOOKUP = Exercise(
             "`one_hot` has a single 1 for each id, in that id's column",
             _each("one_hot"),
             picture=lambda a: a["one_hot"][0],
+            see=LOOKUP,
         ),
-        Claim("product", 1, "the product with the table gives each id its row", _each("lookup")),
+        Claim("product", 1, "the product with the table gives each id its row", _each("lookup"), see=LOOKUP),
         Claim(
             "unused",
             1,
             "in the table's gradient the rows of used ids, and only these, differ from zero",
             _used_rows,
             reason=_used_rows_in_words,
+            see=ROWS_THAT_LEARN,
         ),
         Claim(
             "summed",
             1,
             "a row that is used several times gets the sum of the gradients above it",
             _each("gradient"),
+            see=ROWS_THAT_LEARN,
         ),
     ),
     misconceptions=(
         Misconception(
             "vocabulary_first",
             "you put the vocabulary on the axis before the tokens: it belongs on the last one",
-            "“Lookup as a product” in chapter 1",
+            LOOKUP,
             _through(lambda ids, vocab_size: one_hot(ids, vocab_size).transpose(-1, -2)),
         ),
         Misconception(
             "shifted",
             "your 1 stands one column after the id: ids count from 0",
-            "“Lookup as a product” in chapter 1",
+            LOOKUP,
             _through(lambda ids, vocab_size: one_hot(ids + 1, vocab_size)),
         ),
         Misconception(
             "shifted_around",
             "your 1 stands one column after the id, and the last id's in the first column: ids count from 0",
-            "“Lookup as a product” in chapter 1",
+            LOOKUP,
             _through(lambda ids, vocab_size: one_hot((ids + 1) % vocab_size, vocab_size)),
         ),
         Misconception(
             "counted_from_1",
             "your 1 stands one column before the id: ids count from 0",
-            "“Lookup as a product” in chapter 1",
+            LOOKUP,
             _through(lambda ids, vocab_size: one_hot(ids - 1, vocab_size)),
         ),
         Misconception(
             "counted_from_1_around",
             "your 1 stands one column before the id, and id 0's in the last column: ids count from 0",
-            "“Lookup as a product” in chapter 1",
+            LOOKUP,
             _through(lambda ids, vocab_size: torch.eye(vocab_size)[ids - 1]),
         ),
         Misconception(
             "last_use",
-            "each use of a row overwrites what an earlier use left there: they add up",
-            "“Which rows learn” in chapter 1",
+            "each use of a row overwrites what an earlier use left there: their gradients should add up",
+            ROWS_THAT_LEARN,
             {"table_gradient": _last_use_only},
         ),
         Misconception(
             "mean_of_uses",
-            "you average over the uses of a row: they add up",
-            "“Which rows learn” in chapter 1",
+            "you average over the uses of a row: their gradients should add up",
+            ROWS_THAT_LEARN,
             {"table_gradient": _mean_of_uses},
         ),
         Misconception(
             "first_sentence",
             "only the first sentence of the batch reaches your gradient",
-            "“Which rows learn” in chapter 1",
+            ROWS_THAT_LEARN,
             {"table_gradient": _first_sentence_only},
         ),
     ),
@@ -225,7 +235,12 @@ def _token_challenge(seed: int) -> Plan:
     plan.load(loaded, {"embedding.weight": table.flip(0)})  # as after a step of training
     plan.call(loaded, ids, label="loaded_again")
     plan.hidden |= {"widths": (d_model, d_model, d_model - 20, d_model), "lengths": (1, 1, 30, 1)}
-    plan.hidden |= {"table": table, "upstream": upstream, "every": plan.tensors["every_id"].flatten(), "pads": (pad_id, 0, None)}
+    plan.hidden |= {
+        "table": table,
+        "upstream": upstream,
+        "every": plan.tensors["every_id"].flatten(),
+        "pads": (pad_id, 0, None),
+    }
     plan.hidden["looked up"] = tuple(plan.tensors[name].flatten() for name in ("padded_ids", "padded_ids", "ids"))
 
     for kind, pad in (("fresh", pad_id), ("pad 0", 0)):
@@ -272,36 +287,53 @@ def _spread(weight: Tensor) -> Tensor:
     return torch.where((spread - expected).abs() < 6 * error, expected, spread)
 
 
-def _spread_in_words(spreads: tuple[Tensor, ...]) -> str:
-    worst = max(spreads, key=lambda spread: (spread[:3] - torch.tensor([0, 1, 1])).abs().max())
-    off = (worst - torch.tensor([0, 1, 1, 0, 0])).abs()
-    if off[:3].max() < SPREAD_TOLERANCE:
-        return "your rows, or your columns, are like one another: draw each weight on its own"
-    if off[:2].max() < SPREAD_TOLERANCE:
-        return "mean and standard deviation of your weights are right, but their distribution is not the normal one"
-    mean, deviation = worst[:2].tolist()
-    return f"times √d_model, your weights have mean {mean:z.2f} and standard deviation {deviation:.2f}"
+def _spread_in_words(spreads: tuple[Tensor, Tensor]) -> str:
+    off = [(spread[:3] - torch.tensor([0, 1, 1])).abs() for spread in spreads]
+    # more than a padding row of ones sets the rows apart
+    alike = [number for number, spread in enumerate(spreads) if spread[3:].max() > 0.5 * spread[1]]
+    worst = alike[0] if alike else 0 if off[0].max() >= off[1].max() else 1
+    which = "your weights"
+    if distance(*spreads) > SPREAD_TOLERANCE:
+        which += f" in a module made {'without' if worst else 'with'} a `pad_id`"
+    if alike or off[worst].max() < SPREAD_TOLERANCE:
+        return f"the rows, or the columns, of {which} are like one another: draw each weight on its own"
+    if off[worst][:2].max() < SPREAD_TOLERANCE:
+        return f"mean and standard deviation of {which} are right, but their distribution is not the normal one"
+    mean, deviation = spreads[worst][:2].tolist()
+    return f"times √d_model, {which} have mean {mean:z.2f} and standard deviation {deviation:.2f}, instead of 0 and 1"
 
 
-LOADED = ("loaded", "other_loaded", "smaller", "loaded_again")
+# of modules with loaded weights, the calls that a claim looks at, and what they give
+LOADED = {
+    "loaded": "the vectors of `ids`",
+    "other_loaded": "the vectors of `other_ids` in evaluation",
+    "smaller": "the vectors of `few_ids`",
+    "loaded_again": "the vectors of `ids` once the weights have changed",
+}
+
+
+def _directions(a: Answers) -> dict:
+    return {f"{what}, each brought to length 1": nn.functional.normalize(a[of], dim=-1) for of, what in LOADED.items()}
 
 
 def _factors(a: Answers) -> tuple:
-    """How long each row comes out, for one of length 1; and the widths."""
-    lengths = zip(LOADED, a.hidden["lengths"], strict=True)
-    return *(a[label].norm(dim=-1) / length for label, length in lengths), a.hidden["widths"]
+    """How long each row comes out, for one of length 1; the widths; and how long the rows are."""
+    lengths = a.hidden["lengths"]
+    factors = (a[label].norm(dim=-1) / length for label, length in zip(LOADED, lengths, strict=True))
+    return *factors, a.hidden["widths"], lengths
 
 
 def _factors_in_words(got: tuple) -> str:
-    *lengths, widths = got
-    off = [(x - math.sqrt(width)).abs().max().item() for x, width in zip(lengths, widths, strict=True)]
+    *factors, widths, lengths = got
+    off = [(x - math.sqrt(width)).abs().max().item() for x, width in zip(factors, widths, strict=True)]
     worst = off.index(max(off))
-    return f"at d_model={widths[worst]}, rows of length 1 come out with a length of {_range(lengths[worst])}"
+    come_out = _range(lengths[worst] * factors[worst])
+    return f"at d_model={widths[worst]}, rows of length {lengths[worst]} come out with a length of {come_out}"
 
 
 def _range(x: Tensor) -> str:
-    low, high = f"{x.min().item():.4g}", f"{x.max().item():.4g}"
-    return low if low == high else f"{low} to {high}"
+    low, high = x.min().item(), x.max().item()
+    return in_figures(high) if math.isclose(low, high, rel_tol=1e-5) else f"{in_figures(low)} to {in_figures(high)}"
 
 
 PADDED = ("fresh", "pad 0", "unpadded")
@@ -316,6 +348,8 @@ def _zero_rows(a: Answers) -> tuple:
 
 def _zero_rows_in_words(got: tuple) -> str:
     for zero, pad in got:
+        if pad is not None and not zero.any():
+            return f"with `pad_id={pad}`, none of the words comes out as zero from your fresh module"
         if zero.nonzero().flatten().tolist() != ([] if pad is None else [pad]):
             return f"with `pad_id={pad}`, your fresh module gives zeros for {_rows(zero, 'word')}"
     return "other rows than the padding come out as zero"
@@ -350,7 +384,8 @@ def _learning_rows_in_words(got: tuple) -> str:
             if learns[pad]:
                 return f"with `pad_id={pad}`, a gradient reaches row {pad}"
         if (words & ~learns).any():
-            return f"with `pad_id={pad}`, no gradient reaches {_rows(words & ~learns)}, though looked up"
+            they = "it was" if (words & ~learns).sum() == 1 else "they were"
+            return f"with `pad_id={pad}`, no gradient reaches {_rows(words & ~learns)}, though {they} looked up"
         if (learns & ~words).any():
             return f"with `pad_id={pad}`, a gradient reaches {_rows(learns & ~words)}, which nobody looked up"
     return "a row's gradient is not the sum of those at all places where its word stands"
@@ -368,6 +403,7 @@ class _Tokens(nn.Module):
         scale=None,
         std=None,
         rezero=True,
+        learns=None,
         ignore_pad=False,
         zero_id=None,
         ignore_0=False,
@@ -376,7 +412,8 @@ class _Tokens(nn.Module):
         super().__init__()
         self.scale = math.sqrt(d_model) if scale is None else scale(d_model)
         pad_id = None if ignore_pad or (ignore_0 and not pad_id) else pad_id if zero_id is None else zero_id
-        self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=pad_id)
+        learns = learns is not None and learns(pad_id)
+        self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=None if learns else pad_id)
         if uniform:
             nn.init.xavier_uniform_(self.embedding.weight)
         else:
@@ -387,16 +424,6 @@ class _Tokens(nn.Module):
 
     def forward(self, ids):
         return self.embedding(ids) * self.scale
-
-
-class _PaddingByMask(_Tokens):
-    """Zero at the padded positions, but the row itself goes on learning from nothing it should."""
-
-    def __init__(self, vocab_size, d_model, pad_id=None):
-        super().__init__(vocab_size, d_model, rezero=False)
-        if pad_id is not None:
-            with torch.no_grad():
-                self.embedding.weight[pad_id] = 0
 
 
 def _tokens(**switches):
@@ -413,7 +440,8 @@ TOKEN_EMBEDDING = Exercise(
             "rows",
             2,
             "each id gets its own row of `embedding.weight`",
-            lambda a: tuple(nn.functional.normalize(a[label], dim=-1) for label in LOADED),
+            _directions,
+            see=LOOKUP,
         ),
         Claim(
             "scaled",
@@ -421,6 +449,7 @@ TOKEN_EMBEDDING = Exercise(
             "the rows are multiplied by √d_model",
             _factors,
             reason=_factors_in_words,
+            see=FACTOR,
         ),
         Claim(
             "initialised",
@@ -429,6 +458,7 @@ TOKEN_EMBEDDING = Exercise(
             lambda a: (_spread(a["weights"]), _spread(a["unpadded weights"])),
             tolerance=SPREAD_TOLERANCE,
             reason=_spread_in_words,
+            see=FACTOR,
         ),
         Claim(
             "padding_is_zero",
@@ -436,6 +466,7 @@ TOKEN_EMBEDDING = Exercise(
             "the padding row starts as zero, and no other row does; with `pad_id=None` no row does",
             _zero_rows,
             reason=_zero_rows_in_words,
+            see=PADDING,
         ),
         Claim(
             "padding_learns_nothing",
@@ -443,76 +474,84 @@ TOKEN_EMBEDDING = Exercise(
             "the padding row gets no gradient, and the rows of the words do",
             _learning_rows,
             reason=_learning_rows_in_words,
+            see=PADDING,
         ),
     ),
     misconceptions=(
         Misconception(
             "no_scale",
             "you left out the factor √d_model",
-            "“Why √d_model” in chapter 1",
+            FACTOR,
             _tokens(scale=lambda d_model: 1.0),
         ),
         Misconception(
             "divided",
             "you divided by √d_model: the rows start small and have to grow",
-            "“Why √d_model” in chapter 1",
+            FACTOR,
             _tokens(scale=lambda d_model: d_model**-0.5),
         ),
         Misconception(
             "scaled_by_width",
             "you multiplied by d_model: its square root is missing",
-            "“Why √d_model” in chapter 1",
+            FACTOR,
             _tokens(scale=float),
         ),
         Misconception(
             "default_init",
             "your weights are drawn from N(0, 1), nn.Embedding's default",
-            "“Why √d_model” in chapter 1",
+            FACTOR,
             _tokens(std=lambda d_model: 1.0),
         ),
         Misconception(
             "std_is_variance",
             "you passed the variance 1/d_model where the standard deviation belongs",
-            "“Why √d_model” in chapter 1",
+            FACTOR,
             _tokens(std=lambda d_model: 1 / d_model),
         ),
         Misconception(
             "xavier",
             "your weights are drawn from Xavier's uniform distribution",
-            "“Why √d_model” in chapter 1",
+            FACTOR,
             _tokens(uniform=True),
         ),
         Misconception(
             "padding_overwritten",
-            "the padding row does not start as zero: perhaps drawing the weights anew overwrote the zeros that "
-            "nn.Embedding had put into it",
-            "“What goes wrong” in chapter 1",
+            "the padding does not come out as zero: perhaps drawing the weights anew overwrote the zeros that "
+            "nn.Embedding had put into its row",
+            WRONG,
             _tokens(rezero=False),
         ),
         Misconception(
             "padding_ignored",
             "`pad_id` changes nothing in your module",
-            "“Padding” in chapter 1",
+            PADDING,
             _tokens(ignore_pad=True),
         ),
         Misconception(
             "padding_is_always_0",
             "your padding row is always row 0, whatever `pad_id` says",
-            "“Padding” in chapter 1",
+            PADDING,
             _tokens(zero_id=0),
         ),
         Misconception(
             "padding_0_ignored",
-            "with `pad_id=0` your module has no padding, with another it has: 0 counts as false, so ask whether "
-            "`pad_id is None`",
-            "“Padding” in chapter 1",
+            "with `pad_id=0` no word comes out as zero, with another `pad_id` its word does: perhaps 0 counts as false "
+            "where you ask for a `pad_id`",
+            PADDING,
             _tokens(ignore_0=True),
         ),
         Misconception(
             "padding_row_learns",
             "the padding row starts as zero, but it gets a gradient and will not stay so",
-            "“Padding” in chapter 1",
-            {"TokenEmbedding": _PaddingByMask},
+            PADDING,
+            _tokens(learns=lambda pad_id: True),
+        ),
+        Misconception(
+            "padding_0_learns",
+            "with `pad_id=0` the padding row gets a gradient, with another `pad_id` it gets none: perhaps 0 counts as "
+            "false where you ask for a `pad_id`",
+            PADDING,
+            _tokens(learns=lambda pad_id: pad_id == 0),
         ),
     ),
 )
@@ -565,8 +604,9 @@ def _by_sum(patches: Tensor) -> Tensor:
     return patches.gather(1, patches.sum(-1, keepdim=True).argsort(1).expand_as(patches))
 
 
-def _of_patches(quantity):
-    return lambda a: tuple(quantity(patches) for patches in _each("patches")(a))
+def _sorted_patches(a: Answers) -> dict:
+    names = (f"the patches of `{each}images`, the pixels of each sorted" for each in ("", "other_", "lone_"))
+    return {name: _pixel_sets(patches) for name, patches in zip(names, _each("patches")(a), strict=True)}
 
 
 def _errors(right: str, *wrong: str):
@@ -618,7 +658,6 @@ def _cut_off(images: Tensor, patch_size: int) -> Tensor:
 
 
 PATCHES_BUILT_INS = ("unfold", "pixel_unshuffle")
-PATCH_SECTION = "“Patches as rows” in chapter 1"
 
 IMAGE_TO_PATCHES = Exercise(
     name="embedding.image_to_patches",
@@ -631,9 +670,10 @@ IMAGE_TO_PATCHES = Exercise(
             "patches",
             2,
             "each row holds the pixels of one square patch, of one image, in all its channels",
-            _of_patches(_pixel_sets),
+            _sorted_patches,
             tolerance=1e-6,  # pixels are moved, not computed
             picture=lambda a: a["patches"][0],
+            see=PATCHES,
         ),
         Claim(
             "grid_order",
@@ -641,8 +681,10 @@ IMAGE_TO_PATCHES = Exercise(
             "the patches come from left to right, then from top to bottom",
             lambda a: (*(patches.sum(-1) for patches in _each("patches")(a)), a["noise"].sum(-1)),
             tolerance=1e-6,
+            reason=lambda _: "your patches hold the right pixels, but come in another order",
             needs=("patches",),
             picture=lambda a: a["patches"][0],
+            see=GRID,
         ),
         Claim(
             "inner_order",
@@ -652,6 +694,7 @@ IMAGE_TO_PATCHES = Exercise(
             reason=lambda _: "a patch holds the right pixels, but in another order",
             needs=("patches",),
             picture=lambda a: a["patches"][0],
+            see=PATCHES,
         ),
         Claim(
             "indivisible",
@@ -663,6 +706,7 @@ IMAGE_TO_PATCHES = Exercise(
                 "an image whose width does not divide",
                 "an image of which neither side divides",
             ),
+            see=WRONG,
         ),
     ),
     misconceptions=(
@@ -670,41 +714,41 @@ IMAGE_TO_PATCHES = Exercise(
             "strips",
             "you reshaped without moving an axis: your rows are runs of neighbouring pixels in reading "
             "order, not squares",
-            "“What goes wrong” in chapter 1",
+            WRONG,
             {"image_to_patches": _strips},
         ),
         Misconception(
             "column_by_column",
             "your patches run down the columns of the grid first",
-            PATCH_SECTION,
+            PATCHES,
             _arranged((0, 4, 2, 1, 3, 5)),
         ),
         Misconception(
             "transposed_patch",
             "inside a patch you take the columns before the rows",
-            PATCH_SECTION,
+            PATCHES,
             _arranged((0, 2, 4, 1, 5, 3)),
         ),
         Misconception(
-            "channels_last", "inside a patch you put the channels last", PATCH_SECTION, _arranged((0, 2, 4, 3, 5, 1))
+            "channels_last", "inside a patch you put the channels last", PATCHES, _arranged((0, 2, 4, 3, 5, 1))
         ),
         Misconception(
             "interleaved",
             "you took every pixel at the same place of all patches, instead of all pixels of one "
             "patch: grid axes and patch axes are swapped",
-            PATCH_SECTION,
+            PATCHES,
             _arranged((0, 3, 5, 1, 2, 4)),
         ),
         Misconception(
             "channels_apart",
             "each channel makes patches of its own: a patch holds all the channels",
-            PATCH_SECTION,
+            PATCHES,
             _arranged((0, 1, 2, 4, 3, 5)),
         ),
         Misconception(
             "cut_off",
-            "an image goes through whose pixels do not fill whole patches: the exercise asks for a ValueError",
-            "“What goes wrong” in chapter 1",
+            "an image whose pixels do not fill whole patches goes through: raise a ValueError",
+            WRONG,
             {"image_to_patches": _cut_off},
         ),
     ),
@@ -834,10 +878,6 @@ def _convolution(**switches):
     return {"as_convolution": convert}
 
 
-CONVOLUTION_SECTION = "“The same as a strided convolution” in chapter 1"
-PROJECTION_SECTION = "“The projection” in chapter 1"
-COUNTING = "“Counting” in chapter 1"
-
 PATCH_EMBEDDING = Exercise(
     name="embedding.patch_embedding",
     title="PatchEmbedding",
@@ -849,8 +889,9 @@ PATCH_EMBEDDING = Exercise(
             1,
             "each patch goes through the same `projection`, weight and bias",
             lambda a: (a["plain output"], a["plain output again"]),
+            see=PROJECTION,
         ),
-        Claim("output", 1, "row p of the output belongs to patch p of the image", _each("output")),
+        Claim("output", 1, "row p of the output belongs to patch p of the image", _each("output"), see=PATCHES),
         Claim(
             "size_checked",
             1,
@@ -862,53 +903,54 @@ PATCH_EMBEDDING = Exercise(
                 "a smaller image",
                 "an image of another form with the same number of patches",
             ),
+            see=COUNTING,
         ),
         Claim(
             "gradients",
             1,
             "gradients reach the projection's weight",
             _weight_reached,
-            reason=lambda _: "the weight has no part in the output",
+            reason=lambda _: "no gradient reaches the weight: the output does not depend on it, or is cut off from it",
+            see=PROJECTION,
         ),
         Claim(
             "convolution",
             2,
             "`as_convolution` gives an nn.Conv2d with the same outputs",
-            lambda a: (a["convolved"], a["kernel"], a["other_convolved"]),
+            lambda a: (a["kernel"], a["convolved"], a["other_convolved"]),
+            see=CONVOLUTION,
         ),
     ),
     misconceptions=(
-        Misconception(
-            "no_bias", "your output lacks the projection's bias", PROJECTION_SECTION, _patch_module(bias=False)
-        ),
+        Misconception("no_bias", "your output lacks the projection's bias", PROJECTION, _patch_module(bias=False)),
         Misconception(
             "strips",
             "the projection is right, but its rows are runs of pixels in reading order, not patches",
-            "“What goes wrong” in chapter 1",
+            WRONG,
             _patch_module(cut=_strips),
         ),
         Misconception(
             "column_by_column",
             "the projection is right, but your patches run down the columns of the grid",
-            PATCH_SECTION,
+            PATCHES,
             _patch_module(cut=_arranged((0, 4, 2, 1, 3, 5))["image_to_patches"]),
         ),
         Misconception(
             "channels_last",
             "the projection is right, but inside a patch the channels come last",
-            PATCH_SECTION,
+            PATCHES,
             _patch_module(cut=_arranged((0, 2, 4, 3, 5, 1))["image_to_patches"]),
         ),
         Misconception(
             "transposed_output",
-            "your output is (batch, d_model, num_patches): a convolution's output still has to be transposed",
-            CONVOLUTION_SECTION,
+            "your output is (batch, d_model, num_patches): its last two axes have changed places, as after a convolution",
+            CONVOLUTION,
             _patch_module(flip=True),
         ),
         Misconception(
             "detached",
             "your output is cut off from the projection's parameters",
-            PROJECTION_SECTION,
+            PROJECTION,
             _patch_module(frozen=True),
         ),
         Misconception(
@@ -920,23 +962,23 @@ PATCH_EMBEDDING = Exercise(
         Misconception(
             "stride_1",
             "your convolution moves by one pixel: patches do not overlap",
-            CONVOLUTION_SECTION,
+            CONVOLUTION,
             _convolution(stride=1),
         ),
         Misconception(
             "kernel_transposed",
             "your kernel has rows and columns swapped",
-            CONVOLUTION_SECTION,
+            CONVOLUTION,
             _convolution(transposed=True),
         ),
         Misconception(
             "kernel_channels_last",
             "you cut the weight's rows as (row, column, channel)",
-            CONVOLUTION_SECTION,
+            CONVOLUTION,
             _convolution(channels_last=True),
         ),
         Misconception(
-            "convolution_no_bias", "your convolution lacks the bias", CONVOLUTION_SECTION, _convolution(no_bias=True)
+            "convolution_no_bias", "your convolution lacks the bias", CONVOLUTION, _convolution(no_bias=True)
         ),
     ),
 )
@@ -969,8 +1011,8 @@ def _shapes_challenge(seed: int) -> Plan:
     for name in ("shape_of_patches", "shape_of_vectors", "num_parameters"):
         plan.name(name, label=name)
     draw = torch.Generator().manual_seed(seed)
-    plan.hidden["widths"] = pick(draw, 40, 60), pick(draw, 70, 120)
-    for label, d_model in zip(("first", "second"), plan.hidden["widths"], strict=True):
+    widths = pick(draw, 40, 60), pick(draw, 70, 120)
+    for label, d_model in zip(("first", "second"), widths, strict=True):
         size, channels, rows = pick(draw, 5, 11), pick(draw, 2, 4), pick(draw, 3, 8)
         arguments = rows * size, (rows + 4) * size, channels, size, d_model
         plan.hidden[label] = f"patch_shapes({', '.join(map(str, arguments))})"
@@ -980,7 +1022,10 @@ def _shapes_challenge(seed: int) -> Plan:
     return plan
 
 
-GRID_SECTION = "“The grid” in chapter 1"
+def _of_both(words: str, *parts: str):
+    """The quantity of parts of what the two calls return; `words` say of a part and a call what it is."""
+    return lambda a: {words.format(part, a.hidden[n]): a[f"{n} {part}"] for n in ("first", "second") for part in parts}
+
 
 SHAPES = Exercise(
     name="embedding.shapes",
@@ -992,50 +1037,54 @@ SHAPES = Exercise(
             "prediction",
             1,
             "`shape_of_patches` and `shape_of_vectors` are right for the notes' image of 224×224",
-            lambda a: (a["shape_of_patches"], a["shape_of_vectors"]),
-            reason=lambda shapes: f"you have {shapes[0]} and {shapes[1]}",
+            lambda a: {f"`{name}`": a[name] for name in ("shape_of_patches", "shape_of_vectors")},
+            see=COUNTING,
         ),
-        Claim("parameters", 1, "`num_parameters` is right for the notes' image", lambda a: a["num_parameters"]),
+        Claim(
+            "parameters",
+            1,
+            "`num_parameters` is right for the notes' image",
+            lambda a: {"`num_parameters`": a["num_parameters"]},
+            see=COUNTING,
+        ),
         Claim(
             "function_shapes",
             1,
             "`patch_shapes` is right for other sizes, channels and widths",
-            lambda a: tuple((a.hidden[n], a[f"{n} patches"], a[f"{n} vectors"]) for n in ("first", "second")),
-            reason=lambda got: " and ".join(f"{call} gives {patches} and {vectors}" for call, patches, vectors in got),
+            _of_both("the shape of the {} by {}", "patches", "vectors"),
+            see=COUNTING,
         ),
         Claim(
             "function_parameters",
             1,
             "`patch_shapes` counts the parameters, and the image's size does not change them",
-            lambda a: (a["first parameters"], a["second parameters"], a.hidden["widths"]),
-            reason=lambda got: (
-                "yours gives " + " and ".join(f"{got[i]} parameters at d_model={got[2][i]}" for i in (0, 1))
-            ),
+            _of_both("the number of {} by {}", "parameters"),
+            see=COUNTING,
         ),
     ),
     misconceptions=(
         Misconception(
             "side_only",
             "you counted the patches along one side: there is a whole grid of them",
-            GRID_SECTION,
+            GRID,
             _shapes(num_patches=lambda height, width, size: height // size),
         ),
         Misconception(
             "square_only",
             "you took the image to be square",
-            GRID_SECTION,
+            COUNTING,
             _shapes(num_patches=lambda height, width, size: (height // size) ** 2),
         ),
         Misconception(
             "one_channel",
             "you counted the pixels of one channel: a patch holds them all",
-            PATCH_SECTION,
+            PATCHES,
             _shapes(patch_dim=lambda channels, size: size**2),
         ),
         Misconception(
             "side_of_patch",
             "you took the side of a patch for the number of its pixels",
-            PATCH_SECTION,
+            PATCHES,
             _shapes(patch_dim=lambda channels, size: channels * size),
         ),
         Misconception(

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from encoder_grader.differences import distance
+from encoder_grader.differences import distance, in_figures
 from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.judge import Answers, CannotJudge
 from encoder_grader.plan import Plan, Ref, pick
@@ -73,6 +73,23 @@ def _layout(table: Tensor) -> tuple:
     return _order(table), table if sound else right
 
 
+def _layout_in_words(got: tuple) -> str:
+    for (high, rising, falling_off, any_), _ in got:
+        table = f"your table with {len(high) + 2} columns"
+        if not any_:
+            return f"in {table}, all columns but the first two are zero in every row"
+        for column, (starts_high, rises) in enumerate(zip(high.tolist(), rising.tolist(), strict=True), 2):
+            if starts_high != column % 2:
+                how = "high, as a cosine does, where a sine" if starts_high else "low, as a sine does, where a cosine"
+                return f"in {table}, column {column} starts {how} belongs"
+            if rises == column % 2:
+                how = "starts by rising, where a cosine falls" if rises else "does not start by rising, as a sine does"
+                return f"in {table}, column {column} {how}"
+        if not falling_off:
+            return f"in {table}, the pairs do not go from fast to slow"
+    return "from column 2 on your columns stand in order: look at the first pair, and at the heights of the waves"
+
+
 def _cosines_of_turns(table: Tensor) -> Tensor:
     """cos(kω), (lags, d_model), of each column's wave: x(t + k) + x(t − k) = 2 cos(kω) x(t), whatever its phase."""
     found = []
@@ -85,6 +102,25 @@ def _cosines_of_turns(table: Tensor) -> Tensor:
 def _frequencies(table: Tensor) -> Tensor:
     """The turns of all columns, in whichever order these stand."""
     return _cosines_of_turns(table).sort(descending=True).values
+
+
+def _frequencies_in_words(got: tuple) -> str:
+    right = [_frequencies(sinusoidal_table(64, turns.shape[1], torch.float64)) for turns in got]
+    wrong = [distance(turns, want) > OF_FREQUENCIES for turns, want in zip(got, right, strict=True)].index(True)
+    width, turns = got[wrong].shape[1], _turns_in_words(got[wrong])
+    if turns == _turns_in_words(right[wrong]):
+        return f"at d_model={width}, the fastest of your waves may be right, but not all the others"
+    return f"at d_model={width}, your waves turn by {turns} radians from one position to the next"
+
+
+def _turns_in_words(cosines: Tensor) -> str:
+    """From the slowest wave to the fastest."""
+    turns = cosines[0][cosines[0] != 0].clamp(-1, 1).arccos()  # an empty column does not turn
+    if not len(turns):
+        return "no"
+    # the cosine of a smaller turn is 1 up to rounding
+    slowest, fastest = (f"{turn:.2g}" if turn > 0.01 else "less than 0.01" for turn in (turns.min(), turns.max()))
+    return fastest if slowest == fastest else f"{slowest} to {fastest}"
 
 
 def _odd(a: Answers) -> tuple:
@@ -103,12 +139,17 @@ def _odd(a: Answers) -> tuple:
 
 
 def _odd_in_words(got: tuple) -> str:
-    low, high, *_ = got
-    if low == high + 1:
+    low, high, _, table = got
+    width = table.shape[1]
+    empty = width - low - high
+    if low == high + 1 and not empty:
         return (
             "sines and cosines are as many as they should be, but not all of their numbers are right at an odd d_model"
         )
-    return f"of your columns {low} start low, as a sine does, and {high} high, as a cosine does"
+    return (
+        f"at an odd d_model, {width}, {low} of your columns start low, as a sine does, {high} start high, as a "
+        "cosine does" + f", and {empty} hold nothing but zeros" * (empty > 0)
+    )
 
 
 def _waves(start=0, exponent=None, base=10000.0, arrange=None, odd=None, multiply=False):
@@ -181,14 +222,16 @@ SINUSOIDAL_TABLE = Exercise(
             "row 0 belongs to position 0: its sines are 0, its cosines 1",
             lambda a: (_start(a["table"]), _start(a["wider"]), a["one position"].shape),
             reason=_start_in_words,
+            see=THE_TABLE,
         ),
         Claim(
             "layout",
             2,
             "sine and cosine alternate, sine first, and the pairs go from fast to slow",
             _both_tables(_layout),
-            reason=lambda _: "your columns stand in another order, or some are neither a sine nor a cosine",
+            reason=_layout_in_words,
             picture=lambda a: a["table"],
+            see=THE_TABLE,
         ),
         Claim(
             "frequencies",
@@ -196,8 +239,9 @@ SINUSOIDAL_TABLE = Exercise(
             "pair i turns by 10000^(−2i/d_model) radians from each position to the next",
             _both_tables(_frequencies),
             tolerance=OF_FREQUENCIES,
-            reason=lambda got: f"over your {got[0].shape[1]} columns the waves do not have the right frequencies",
+            reason=_frequencies_in_words,
             picture=lambda a: a["table"],
+            see=WAVELENGTHS,
         ),
         Claim(
             "odd",
@@ -205,6 +249,7 @@ SINUSOIDAL_TABLE = Exercise(
             "an odd d_model leaves one sine without a cosine",
             _odd,
             reason=_odd_in_words,
+            see=ODD_WIDTHS,
         ),
     ),
     misconceptions=(
@@ -264,7 +309,7 @@ SINUSOIDAL_TABLE = Exercise(
         ),
         Misconception(
             "note_002",
-            "for an odd d_model there is one cosine less than there are sines",
+            "for an odd d_model there is one cosine fewer than there are sines",
             ODD_WIDTHS,
             {"sinusoidal_table": _note_002},
         ),
@@ -332,16 +377,17 @@ def _shift_challenge(seed: int) -> Plan:
     return plan
 
 
-def _of_shifts(quantity):
+def _of_shifts(quantity, words: str = "shift_matrix({0}, {1})"):
     """The quantity of both sizes; it gets the matrices on, back and nowhere, the offset, and the table."""
 
-    def of_both(a: Answers) -> tuple:
-        found = []
+    def of_both(a: Answers) -> dict:
+        found = {}
         for name in ("narrow", "wide"):
             offset, d_model = a.hidden[name]
             matrices = (a[f"{name} {label}"].double() for label in ("on", "back", "nowhere"))
-            found.append(quantity(*matrices, offset, sinusoidal_table(80, d_model, torch.float64)))
-        return tuple(found)
+            table = sinusoidal_table(80, d_model, torch.float64)
+            found[words.format(offset, d_model)] = quantity(*matrices, offset, table)
+        return found
 
     return of_both
 
@@ -352,13 +398,12 @@ def _outside(on: Tensor, *_) -> tuple:
     return (on.abs() > 1e-4) & (pair[:, None] != pair), mixes
 
 
-def _outside_in_words(got: tuple) -> str:
-    count = sum(int(pattern.sum()) for pattern, _ in got)
-    return (
-        f"{count} entries outside the blocks are not 0"
-        if count
-        else "off the diagonal nothing mixes in the blocks either"
-    )
+def _outside_in_words(got: dict) -> str:
+    for call, (pattern, _) in got.items():
+        if pattern.any():
+            return f"{int(pattern.sum())} entries of {call} outside the blocks are not 0"
+    call = next(call for call, (_, mixes) in got.items() if not mixes)
+    return f"inside the blocks of {call}, too, all entries off the diagonal are 0: the sine and cosine of a pair have to mix"
 
 
 def _cosines(on: Tensor, back: Tensor, *_) -> Tensor:
@@ -376,8 +421,8 @@ def _undone(on: Tensor, back: Tensor, nowhere: Tensor, *_) -> tuple:
     return nowhere if same else on @ back, nowhere, same, turns
 
 
-def _undone_in_words(got: tuple) -> str:
-    for both, nowhere, same, turns in got:
+def _undone_in_words(got: dict) -> str:
+    for both, nowhere, same, turns in got.values():
         one = torch.eye(len(both), dtype=both.dtype)
         if not turns:
             return "your shift by k changes nothing"
@@ -390,7 +435,9 @@ def _undone_in_words(got: tuple) -> str:
 
 def _odd_errors_in_words(got: tuple) -> str:
     wrong = next(error for error in got if error != "ValueError")
-    return f"{wrong} is raised instead" if wrong else "no error is raised at one odd width at least"
+    if wrong:
+        return f"your code raises {wrong} instead of a ValueError"
+    return "no error is raised at one odd width at least"
 
 
 def _shift(build=None, exponent=None, base=10000.0, offset=lambda k: k, odd=True):
@@ -430,6 +477,7 @@ SHIFT_MATRIX = Exercise(
             _of_shifts(_outside),
             reason=_outside_in_words,
             picture=lambda a: a["narrow on"],
+            see=ROTATION,
         ),
         Claim(
             "angles",
@@ -438,13 +486,15 @@ SHIFT_MATRIX = Exercise(
             _of_shifts(_cosines),
             tolerance=OF_ANGLES,
             reason=lambda _: "on the diagonal of your matrix the cosines are not those of the right angles",
+            see=ROTATION,
         ),
         Claim(
             "moved",
             2,
             "`table[pos] @ shift_matrix(k, d_model)` is `table[pos + k]`, at every position",
-            _of_shifts(_moved),
+            _of_shifts(_moved, "`table[:-{0}] @ shift_matrix({0}, {1})`"),
             tolerance=OF_ANGLES,
+            see=ROTATION,
         ),
         Claim(
             "undone",
@@ -452,6 +502,7 @@ SHIFT_MATRIX = Exercise(
             "a shift by −k undoes the shift by k, and a shift by 0 changes nothing",
             _of_shifts(_undone),
             reason=_undone_in_words,
+            see=ROTATION,
         ),
         Claim(
             "odd",
@@ -459,6 +510,7 @@ SHIFT_MATRIX = Exercise(
             "an odd d_model raises a ValueError: the last sine has no cosine to turn with",
             lambda a: (a.raises("odd"), a.raises("odder")),
             reason=_odd_errors_in_words,
+            see=ROTATION,
         ),
     ),
     misconceptions=(
@@ -513,13 +565,14 @@ SHIFT_MATRIX = Exercise(
         ),
         Misconception(
             "distance_only",
-            "you lose the offset's sign: a shift back is not a shift on",
+            "you lose the offset's sign: a shift back is not a shift forward",
             ROTATION,
             _shift(offset=abs),
         ),
         Misconception(
             "odd_let_through",
-            "for an odd d_model your function returns, but the last sine cannot be shifted without its cosine",
+            "for an odd d_model your function returns instead of raising an error: the last sine cannot be shifted "
+            "without its cosine",
             ROTATION,
             _shift(odd=False),
         ),
@@ -544,6 +597,8 @@ def _too_long(a: Answers) -> tuple:
     got, rows = a.recording.tensors.get("long"), a.recording.tensors.get("full")
     if got is None or rows is None or got.dim() != 3 or rows.dim() != 3 or got.shape[1] != rows.shape[1] + 1:
         return raised, "nothing"
+    if not rows.any():
+        return raised, "no row, like every other position"
     if torch.allclose(rows[0, -1], rows[0, 0], atol=1e-4):
         return raised, "the same row as every other position"
     for name, row in (("the last row", rows[0, -1]), ("row 0", rows[0, 0]), ("no row", torch.zeros_like(rows[0, 0]))):
@@ -561,9 +616,10 @@ def _too_long_in_words(got: tuple) -> str:
     (full, *long), row, *by_itself = got
     if full:
         return f"a sequence of exactly max_len raises {full}: it still fits"
-    errors = sorted({str(error) for error in long if error and error != "ValueError"})
-    if errors:
-        return f"a sequence that is too long raises {errors[0]}: ask for the length before you add"
+    lengths = ("max_len + 1", "2·max_len + 3", "2·max_len + 3")
+    for length, error in zip(lengths, long, strict=True):
+        if error not in (None, "ValueError"):
+            return f"a sequence of {length} positions raises {error} instead of a ValueError"
     if None not in long:
         return f"made without `max_len=`, your module {'refuses 5000' if by_itself[0][0] else 'takes 5001'} positions"
     if row == "nothing":  # it was refused in training
@@ -613,37 +669,77 @@ def _apart(zeros: Tensor, axis: int) -> Tensor:
 def _dropped(a: Answers) -> tuple:
     """What training leaves at the dropout that was asked for, and at the one that a module has by itself.
 
-    And whether a second call, where something is dropped, drops the same.
+    And whether a second call, where something is dropped, drops the same; the dropout asked for; and whether a module
+    made without dropout drops.
     """
-    x, total = a.hidden["x"].double(), a["undropped"]
+    x, total, p = a.hidden["x"].double(), a["undropped"], a.hidden["p"]
     trained, again = a["trained"], a["trained again"]
     same = bool((trained == 0).any()) and torch.equal(trained == 0, again == 0)
-    return _left(trained, x, total, a.hidden["p"]), _left(a["by itself"], x, total, 0.1), same
+    return _left(trained, x, total, p), _left(a["by itself"], x, total, 0.1), same, p, _always_drops(a)
+
+
+def _always_drops(a: Answers) -> bool:
+    """Whether the module made with `dropout=0.0` drops entries: is 0 where another is not, in evaluation."""
+    total, evaluated = a["undropped"], a.recording.tensors.get("evaluated")
+    if evaluated is None or evaluated.shape != total.shape:
+        return False
+    return bool(((total == 0) & (evaluated != 0)).double().mean() > 0.05)
+
+
+ALWAYS_DROPS = (
+    "made with `dropout=0.0`, your module still drops entries: make sure that it uses its argument, and as the share to "
+    "drop"
+)
 
 
 def _dropped_in_words(got: tuple) -> str:
-    (shares, apart), (by_itself, _), same = got
+    """What is wrong in training; empty where nothing is."""
+    (shares, apart), (by_itself, _), same, p, always_drops = got
     zeros, kept, *_, unchanged = shares.tolist()
+    if always_drops:
+        return ALWAYS_DROPS
+    if unchanged > 0.99:
+        return "in training your module drops nothing"
+    left = (
+        f"in training {zeros:.0%} of the entries are 0, {kept:.0%} are 1/(1 − dropout) times the sum, "
+        f"and {unchanged:.0%} are the sum unchanged"
+    )
     if zeros == 0 or zeros + kept < 0.99:
-        return (
-            f"in training {zeros:.0%} of the entries are 0, {kept:.0%} are 1/(1 − dropout) times the sum, "
-            f"and {unchanged:.0%} are the sum unchanged"
+        return left
+    if apart.max() > 1:
+        together = (
+            "all sequences share one mask",
+            "all positions share one mask",
+            "a vector is dropped whole or not at all",
         )
-    for axis, together in enumerate(
-        ("all sequences share one mask", "all positions share one mask", "a vector is dropped whole or not at all")
-    ):
-        if apart[axis] > 1:
-            return f"in training {together}: draw for each entry on its own"
+        return f"in training {together[int(apart.argmax())]}: draw for each entry on its own"
     if same:
         return "in training every call drops the same entries"
-    return f"made without `dropout=`, your module drops {by_itself[0]:.0%} of the entries: look at the signature"
+    if abs(zeros - p) > 0.01:
+        return left
+    if abs(by_itself[0] - 0.1) > 0.01:
+        return f"made without `dropout=`, your module drops {by_itself[0]:.0%} of the entries: look at the signature"
+    return ""
 
 
 def _undropped(a: Answers) -> tuple:
-    """Whether evaluation gives what a module without dropout gives, and whether it drops entries."""
+    """Whether evaluation gives what a module without dropout gives, whether it drops entries, whether that one does."""
     total, evaluated = a["undropped"], a["evaluated"]
     drops = bool(((evaluated == 0) & (total != 0)).double().mean() > 0.05)
-    return torch.allclose(evaluated, total, atol=1e-4), drops, bool(total.any())
+    return torch.allclose(evaluated, total, atol=1e-4), drops, bool(total.any()), _always_drops(a)
+
+
+def _undropped_in_words(got: tuple) -> str:
+    """What is wrong in evaluation; empty where nothing is."""
+    same, *_, always_drops = got
+    if always_drops:
+        return ALWAYS_DROPS
+    return "" if same else "after `module.eval()` the output is not what it is without dropout"
+
+
+def _dropout_in_words(got: tuple) -> str:
+    found = (_dropped_in_words(got[0]), _undropped_in_words(got[1]))
+    return "; and ".join(filter(None, dict.fromkeys(found)))
 
 
 def _dropout_steps(plan: Plan, draw: torch.Generator, make, seq: int, seed: int) -> None:
@@ -665,9 +761,14 @@ def _dropout_steps(plan: Plan, draw: torch.Generator, make, seq: int, seed: int)
     plan.hidden |= {"p": p, "x": values}
 
 
+def _name(label: str, kind: str) -> str:
+    """Of a tensor, as messages show it."""
+    return f"{label.replace(' ', '_')}_{kind}"
+
+
 def _length_steps(plan: Plan, module: Ref, max_len: int, d_model: int) -> None:
     for label, seq in (("full", max_len), ("long", max_len + 1), ("far longer", 2 * max_len + 3)):
-        zeros = plan.tensor(f"{label} zeros", torch.zeros(2, seq, d_model))
+        zeros = plan.tensor(_name(label, "zeros"), torch.zeros(2, seq, d_model))
         plan.call(module, zeros, label=label)
     plan.train(module, False)
     plan.call(module, zeros, label="long in evaluation")
@@ -691,21 +792,21 @@ def _module_challenge(seed: int) -> Plan:
         module = plan.call("SinusoidalPositionalEncoding", d_model, max_len, 0.0)
         made.append((module, label, d_model, batch, seq))
     for module, label, d_model, batch, seq in made:
-        zeros = plan.tensor(f"{label} zeros", torch.zeros(batch, seq, d_model))
+        zeros = plan.tensor(_name(label, "zeros"), torch.zeros(batch, seq, d_model))
         plan.call(module, zeros, label=f"{label} zero")
         values = torch.randn(batch, 2 * seq - 1, d_model, generator=draw)
-        plan.call(module, plan.tensor(f"{label} x", values), label=f"{label} sum")
-        plan.call(module, plan.tensor(f"{label} −x", -values), label=f"{label} difference")
+        plan.call(module, plan.tensor(_name(label, "x"), values), label=f"{label} sum")
+        plan.call(module, plan.tensor(_name(label, "minus_x"), -values), label=f"{label} difference")
         plan.hidden[label] = values
-    learning = plan.tensor("learning x", torch.randn(2, 4, d_model, generator=draw), requires_grad=True)
+    learning = plan.tensor("learning_x", torch.randn(2, 4, d_model, generator=draw), requires_grad=True)
     upstream = torch.randn(2, 4, d_model, generator=draw)
     plan.gradient(plan.call(module, learning), upstream, learning, label="gradient")
     by_itself = plan.call("SinusoidalPositionalEncoding", 2)
     for label, seq in (("default full", 5000), ("default long", 5001)):
-        plan.call(by_itself, plan.tensor(f"{label} x", torch.zeros(1, seq, 2)), label=label)
+        plan.call(by_itself, plan.tensor(_name(label, "zeros"), torch.zeros(1, seq, 2)), label=label)
     plan.call("sinusoidal_table", 30, 2 * half + 1, label="odd table")
     odd = plan.call("SinusoidalPositionalEncoding", 2 * half + 1, 40, 0.0)
-    plan.call(odd, plan.tensor("odd zeros", torch.zeros(2, 4, 2 * half + 1)), label="odd zero")
+    plan.call(odd, plan.tensor("odd_zeros", torch.zeros(2, 4, 2 * half + 1)), label="odd zero")
     _length_steps(plan, module, max_len, d_model)
 
     def make(*dropout: float) -> Ref:
@@ -716,7 +817,7 @@ def _module_challenge(seed: int) -> Plan:
     plan.learned(moved, label="learned")
     plan.train(moved, False)
     plan.hidden["moved x"] = torch.randn(2, 5, WIDE, generator=draw)
-    x = plan.tensor("moved x", plan.hidden["moved x"])
+    x = plan.tensor("moved_x", plan.hidden["moved x"])
     plan.call(moved, x, label="before")
     plan.call(plan.attribute(moved, "to"), "meta")
     plan.call(moved, plan.call(plan.attribute(x, "to"), "meta"), label="moved")
@@ -791,14 +892,20 @@ def _buffer_in_words(got: tuple) -> str:
         return "some of the module's numbers learn"
     if error:
         return f"after `module.to(device)` a call raises {error}: the table did not move along"
-    return f"a module that was sent to another device still adds {stays} to an x that was not: it keeps no table"
+    if stays == "nothing":
+        return "your module adds nothing to x, so it keeps no table"
+    return "a module that was sent to another device still adds rows to an x that was not: it keeps no table"
 
 
-def _added(a: Answers) -> tuple:
+def _added(a: Answers) -> dict:
     """Half of what x and −x differ by: x itself, whatever is added to it; and the gradient that reaches x."""
     if any(a.changed(label) for label in (*(f"{label} sum" for label in BATCHES), "evaluated")):
         raise CannotJudge("after the call x itself is another: it has to stay as it came", ("changed",))
-    return *((a[f"{label} sum"] - a[f"{label} difference"]) / 2 for label in BATCHES), a["gradient"]
+    found = {
+        f"`{_name(label, 'x')}`, with the rows taken off again": (a[f"{label} sum"] - a[f"{label} difference"]) / 2
+        for label in BATCHES
+    }
+    return found | {"the gradient that reaches x": a["gradient"]}
 
 
 class _Adds(nn.Module):
@@ -871,14 +978,16 @@ SINUSOIDAL_MODULE = Exercise(
             "position p of every sequence gets row p of the sinusoidal table",
             _all_row_numbers,
             reason=_row_numbers_in_words,
+            see=MODULE,
         ),
-        Claim("added", 1, "the rows are added to x as it is", _added),
+        Claim("added", 1, "the rows are added to x as it is", _added, see=MODULE),
         Claim(
             "buffer",
             1,
             "the table is a buffer: it does not learn, and it moves with the module to another device",
             _kept,
             reason=_buffer_in_words,
+            see=MODULE,
         ),
         Claim(
             "too_long",
@@ -886,6 +995,7 @@ SINUSOIDAL_MODULE = Exercise(
             "a sequence longer than max_len raises a ValueError, one of exactly max_len does not",
             _too_long_by_itself,
             reason=_too_long_in_words,
+            see=MODULE,
         ),
         Claim(
             "training",
@@ -894,13 +1004,15 @@ SINUSOIDAL_MODULE = Exercise(
             _dropped,
             tolerance=0.05,
             reason=_dropped_in_words,
+            see=MODULE,
         ),
         Claim(
             "evaluation",
             1,
             "in evaluation nothing is dropped",
             _undropped,
-            reason=lambda _: "after `module.eval()` the output is not what it is without dropout",
+            reason=_undropped_in_words,
+            see=MODULE,
         ),
     ),
     misconceptions=(
@@ -937,7 +1049,7 @@ SINUSOIDAL_MODULE = Exercise(
         ),
         Misconception(
             "in_place",
-            "you add in place, so that x itself is changed: whoever reads it afterwards finds the sum there",
+            "you change x itself, in place: whoever reads x afterwards finds something else there",
             MODULE,
             _adds(combine=lambda x, row: x.add_(row)),
         ),
@@ -977,7 +1089,7 @@ SINUSOIDAL_MODULE = Exercise(
             _adds(drop="row"),
         ),
         Misconception("dropout_on_x", "your dropout falls on x alone: it belongs on the sum", MODULE, _adds(drop="x")),
-        Misconception("no_dropout", "your module has no dropout", MODULE, _adds(drop="none")),
+        Misconception("no_dropout", "in training your module drops nothing", MODULE, _adds(drop="none")),
         Misconception(
             "unscaled_dropout",
             "you set entries to zero without scaling the others up by 1/(1 − dropout)",
@@ -1007,8 +1119,8 @@ def _learned_challenge(seed: int) -> Plan:
     module, other = make(0.0), make(0.0, table=wide)
     for label, batch, seq in (("several", 3, max_len - 5), ("one sequence", 1, max_len - 2), ("one position", 2, 1)):
         values = torch.randn(batch, seq, d_model, generator=draw)
-        plan.call(module, plan.tensor(f"{label} x", values), label=label)
-    x = plan.tensor("wide x", torch.randn(2, len(wide) - 1, d_model + 4, generator=draw))
+        plan.call(module, plan.tensor(_name(label, "x"), values), label=label)
+    x = plan.tensor("wide_x", torch.randn(2, len(wide) - 1, d_model + 4, generator=draw))
     plan.call(other, x, label="wide")
     plan.load(other, {"table": wide.flip(0)})  # as after a step of training
     plan.call(other, x, label="wide again")
@@ -1020,8 +1132,8 @@ def _learned_challenge(seed: int) -> Plan:
     seq = max_len - 4
     values, upstream = torch.randn(2, 3, seq, d_model, generator=draw)
     table = plan.parameter(learner, "table", (max_len, d_model))
-    plan.gradient(plan.call(learner, plan.tensor("gradient x", values)), upstream, table, label="gradient")
-    x = plan.tensor("learning x", values, requires_grad=True)
+    plan.gradient(plan.call(learner, plan.tensor("gradient_x", values)), upstream, table, label="gradient")
+    x = plan.tensor("learning_x", values, requires_grad=True)
     plan.gradient(plan.call(learner, x), upstream, x, label="gradient of x")
 
     size = pick(draw, 70, 90), pick(draw, 100, 130)
@@ -1054,7 +1166,7 @@ def _spread_in_words(got: tuple) -> str:
     spread, _ = got
     mean, deviation, share = (spread[:3] * torch.tensor([0.02, 0.02, 1])).tolist()
     if deviation == 0:
-        return f"all fresh numbers are {mean:.3g}"
+        return f"all fresh numbers are {in_figures(mean)}"
     if spread[3:].max() > 0.3 * spread[1]:
         return "your rows, or your columns, are like one another: draw each number on its own"
     return (
@@ -1063,12 +1175,12 @@ def _spread_in_words(got: tuple) -> str:
     )
 
 
-def _gradients(a: Answers) -> Tensor:
+def _gradients(a: Answers) -> dict:
     """The table's gradient, where x gets one as well."""
     gradient = a["gradient"]
     if gradient.any() and not a["gradient of x"].any():
         raise CannotJudge("no gradient reaches x", ("cut off",))
-    return gradient
+    return {"the gradient of `table`": gradient}
 
 
 class _Learns(_Adds):
@@ -1103,6 +1215,7 @@ LEARNED_ENCODING = Exercise(
             1,
             "row p of `table` is added at position p of every sequence",
             lambda a: tuple(a[label] for label in ("several", "one sequence", "one position", "wide", "wide again")),
+            see=LEARNED,
         ),
         Claim(
             "initialised",
@@ -1111,12 +1224,14 @@ LEARNED_ENCODING = Exercise(
             lambda a: _spread(a["fresh"]),
             tolerance=0.03,
             reason=_spread_in_words,
+            see=LEARNED,
         ),
         Claim(
             "gradients",
             1,
             "row p gets the sum of the gradients above position p, over the batch; rows not in use get none",
             _gradients,
+            see=LEARNED,
         ),
         Claim(
             "too_long",
@@ -1124,6 +1239,7 @@ LEARNED_ENCODING = Exercise(
             "a sequence longer than max_len raises a ValueError, one of exactly max_len does not",
             _too_long,
             reason=_too_long_in_words,
+            see=LEARNED,
         ),
         Claim(
             "dropout",
@@ -1131,10 +1247,8 @@ LEARNED_ENCODING = Exercise(
             "dropout falls on the sum, in training only",
             lambda a: (_dropped(a), _undropped(a)),
             tolerance=0.05,
-            reason=lambda got: (
-                _dropped_in_words(got[0])
-                + ("" if got[1][0] else "; and after `module.eval()` the output is not what it is without dropout")
-            ),
+            reason=_dropout_in_words,
+            see=MODULE,
         ),
     ),
     misconceptions=(
@@ -1146,7 +1260,8 @@ LEARNED_ENCODING = Exercise(
         ),
         Misconception(
             "default_init",
-            "the standard deviation of your table is 1, as nn.Embedding has it, or `normal_` with 0.02 for the mean",
+            "the standard deviation of your table is about 1: nn.Embedding's default, and `normal_`'s where 0.02 goes in "
+            "as the mean",
             LEARNED,
             _learns(std=1.0),
         ),
@@ -1159,7 +1274,8 @@ LEARNED_ENCODING = Exercise(
         Misconception("uniform", "your table is drawn from a uniform distribution", LEARNED, _learns(kind="uniform")),
         Misconception(
             "buffer",
-            "no gradient reaches your table, so it never learns: it is a buffer, or cut off by `.data` or `detach`",
+            "no gradient reaches your table, so it never learns: it is a buffer or frozen, or cut off by `.data` or "
+            "`detach`",
             LEARNED,
             _learns(frozen=True),
         ),
@@ -1197,7 +1313,7 @@ LEARNED_ENCODING = Exercise(
         Misconception(
             "dropout_on_x", "your dropout falls on x alone: it belongs on the sum", MODULE, _learns(drop="x")
         ),
-        Misconception("no_dropout", "your module has no dropout", MODULE, _learns(drop="none")),
+        Misconception("no_dropout", "in training your module drops nothing", MODULE, _learns(drop="none")),
         Misconception("dropout_always", "your dropout goes on in evaluation", MODULE, _learns(drop="always")),
     ),
 )
@@ -1260,8 +1376,11 @@ def _call_in_words(got: tuple) -> str:
     right = {"wavelength": wavelength, "dot_product": dot_product, "slow_pairs": slow_pairs}
     for (function, *args), result in got:
         if distance(result, right[function](*args)) > OF_COUNTS:
-            return f"`{function}({args[0]}, {args[1]})` gives {result:.6g}, which is not right"
-    return "with a d_model of 4, far away, your products are not right"
+            return f"`{function}({args[0]}, {args[1]})` gives {in_figures(result)}, which is not right"
+    return (
+        "`dot_product` is not right at d_model=4 and distances of 100 and more, where a small error in the frequencies "
+        "shows"
+    )
 
 
 COUNTS = Exercise(
@@ -1281,8 +1400,8 @@ COUNTS = Exercise(
             "prediction",
             1,
             "`shape_of_table`, `fixed_parameters` and `learned_parameters` are right for the cat",
-            lambda a: (a["shape_of_table"], a["fixed_parameters"], a["learned_parameters"]),
-            reason=lambda got: "you have {}, {} and {}".format(*got),
+            lambda a: {f"`{name}`": a[name] for name in ("shape_of_table", "fixed_parameters", "learned_parameters")},
+            see=COUNTING,
         ),
         Claim(
             "wavelength",
@@ -1291,6 +1410,7 @@ COUNTS = Exercise(
             _of_calls(*(f"{kind} {number}" for number in range(3) for kind in ("wavelength", "longest"))),
             tolerance=OF_COUNTS,
             reason=_call_in_words,
+            see=WAVELENGTHS,
         ),
         Claim(
             "dot_product",
@@ -1302,6 +1422,7 @@ COUNTS = Exercise(
             ),
             tolerance=OF_COUNTS,
             reason=lambda got: _call_in_words(got[0]),
+            see=DISTANCE,
         ),
         Claim(
             "slow_pairs",
@@ -1309,6 +1430,7 @@ COUNTS = Exercise(
             "`slow_pairs` counts the pairs that have not turned once",
             _of_calls("slow 0", "slow 1", "slow 2", "all slow", "all fast"),
             reason=_call_in_words,
+            see=WAVELENGTHS,
         ),
     ),
     misconceptions=(
@@ -1368,7 +1490,7 @@ COUNTS = Exercise(
         ),
         Misconception(
             "every_column_1",
-            "your product with itself is d_model: a pair has sin² + cos² = 1, so two columns give 1",
+            "a row's product with itself comes out as d_model: a pair has sin² + cos² = 1, so two columns give 1",
             DISTANCE,
             dict(dot_product=lambda distance, d_model: 2 * dot_product(distance, d_model)),
         ),

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from encoder_grader.accuracy.answers.embedding import WRONG
 from encoder_grader.checking import LOCAL_SEED, verdict_on
 from encoder_grader.exercise import exercises, find
 from encoder_lib.embedding import image_to_patches
@@ -123,6 +124,7 @@ COST = {
         "padding_is_always_0": {"padding_is_zero", "padding_learns_nothing"},
         "padding_0_ignored": {"padding_is_zero", "padding_learns_nothing"},
         "padding_row_learns": {"padding_learns_nothing"},
+        "padding_0_learns": {"padding_learns_nothing"},
     },
     "image_to_patches": {
         "strips": {"patches", "grid_order", "inner_order"},
@@ -232,3 +234,23 @@ def test_calling_what_is_to_be_written_costs_the_claims_that_rest_on_it_and_is_s
     outcome = verdict("one_hot_lookup", **reference | {"one_hot": calls_it})
     assert {result.claim for result in outcome.results if not result.holds} == {"one_hot"}
     assert "your code calls `one_hot`, which this exercise asks you to write yourself" in str(outcome)
+
+
+@pytest.mark.parametrize(
+    "exercise, mistake, says",
+    [
+        ("token_embedding", "rows made shorter where they are long", "rows of length 30 come out with a length of 40"),
+        ("token_embedding", "the same row for every word", "your weights are like one another"),
+        ("token_embedding", "drawn only where there is padding", "your weights in a module made without a `pad_id`"),
+        (
+            "token_embedding",
+            "a padding row that learns, for a pad_id that does not count as true",
+            "with `pad_id=0` the padding row gets a gradient",
+        ),
+        ("patch_embedding", "the weight detached, the bias not", "no gradient reaches the weight"),
+    ],
+)
+def test_a_message_is_true_of_the_answer(exercise, mistake, says):
+    _, source = WRONG[exercise][mistake]
+    answer = dict(find(f"embedding.{exercise}").reference, image_to_patches=image_to_patches)
+    assert says in str(verdict(exercise, source, **answer))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from encoder_grader.accuracy.answers.positional_encoding import RIGHT
+from encoder_grader.accuracy.answers.positional_encoding import RIGHT, WRONG
 from encoder_grader.checking import verdict_on
 from encoder_grader.collect import collect
 from encoder_grader.exercise import exercises, find
@@ -223,6 +223,42 @@ def test_a_table_along_the_batch_is_not_said_to_end_in_its_last_row():
     text = str(verdict_on("positional_encoding.sinusoidal_encoding", {"SinusoidalPositionalEncoding": AlongBatch}))
     assert "the same row as every other position" in text
     assert "share its last row" not in text
+
+
+@pytest.mark.parametrize(
+    "exercise, mistake, says, says_not",
+    [
+        ("sinusoidal_encoding", "whole vectors are dropped", "a vector is dropped whole", "share one mask"),
+        (
+            "sinusoidal_encoding",
+            "the dropout that the paper has, whatever is asked for",
+            "made with `dropout=0.0`, your module still drops entries",
+            "after `module.eval()`",
+        ),
+        ("sinusoidal_encoding", "x as it came", "your module adds nothing to x", "another device"),
+        (
+            "sinusoidal_encoding",
+            "an assertion for the length",
+            "raises AssertionError instead of",
+            "ask for the length",
+        ),
+        (
+            "learned_encoding",
+            "multiplied by 1 − dropout in evaluation",
+            "after `module.eval()` the output is not what it is without dropout",
+            "in training",
+        ),
+        ("sinusoidal_table", "the sines are negative", "column 2 does not start by rising", "fast to slow"),
+    ],
+)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_message_is_true_of_the_answer(exercise, mistake, says, says_not, seed):
+    _, source = WRONG[exercise][mistake]
+    answer = dict(find(f"positional_encoding.{exercise}").reference, sinusoidal_table=sinusoidal_table)
+    outcome = verdict(exercise, source, seed, **answer)
+    reasons = [result.reason for result in outcome.results if not result.holds]
+    assert any(says in reason for reason in reasons), reasons
+    assert not any(says_not in reason for reason in reasons), reasons
 
 
 @pytest.mark.parametrize("exercise", [e.name for e in exercises("positional_encoding")])

@@ -1358,6 +1358,14 @@ if pad_id:
 """
         ),
     ),
+    "a padding row that learns, for a pad_id that does not count as true": (
+        "padding_learns_nothing",
+        tokens(
+            table="""
+self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=pad_id or None)
+"""
+        ),
+    ),
     "drawn only where there is padding": (
         "initialised",
         tokens(

@@ -1082,6 +1082,22 @@ def shift_matrix(offset, d_model):
 }
 
 WRONG["sinusoidal_encoding"] = {
+    "x scaled in place": (
+        "added",
+        """
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=5000, dropout=0.1):
+        super().__init__()
+        self.drop, self.factor = nn.Dropout(dropout), math.sqrt(d_model)
+        self.register_buffer("rows", sinusoidal_table(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.rows):
+            raise ValueError("too long")
+        x *= self.factor
+        return self.drop(x + self.rows[: x.size(1)])
+""",
+    ),
     "another max_len by default": (
         "too_long",
         """
@@ -1411,6 +1427,37 @@ class SinusoidalPositionalEncoding(nn.Module):
 }
 
 WRONG["learned_encoding"] = {
+    "multiplied by 1 − dropout in evaluation": (
+        "dropout",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.p, self.drop = dropout, nn.Dropout(dropout)
+        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        total = x + self.table[: x.size(1)]
+        return self.drop(total) if self.training else total * (1 - self.p)
+""",
+    ),
+    "no positions in evaluation": (
+        "dropout",
+        """
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_len, d_model, dropout=0.1):
+        super().__init__()
+        self.p, self.drop = dropout, nn.Dropout(dropout)
+        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
+
+    def forward(self, x):
+        if x.size(1) > len(self.table):
+            raise ValueError("too long")
+        return self.drop(x + self.table[: x.size(1)]) if self.training else x
+""",
+    ),
     "the same random numbers in every call": (
         "dropout",
         """

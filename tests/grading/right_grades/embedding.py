@@ -5,7 +5,7 @@ RIGHT = {
     "ben_untouched_stub": ((0, 0, 0, 0, 0), "raised NotImplementedError"),
     "cleo_half_finished": ((4, 6, 0, 0, 0), "raised NotImplementedError"),
     "dan_deleted_a_test": ((4, 6, 5, 6, 4), "was missing; it came back"),
-    "eve_averaged_the_uses": ((3, 6, 5, 6, 4), "you average over the uses of a row: they add up"),
+    "eve_averaged_the_uses": ((3, 6, 5, 6, 4), "you average over the uses of a row: their gradients should add up"),
     "fay_forgot_the_scale": ((4, 5, 5, 6, 4), "you left out the factor √d_model"),
     "gus_overwrote_the_padding": ((4, 5, 5, 6, 4), "overwrote the zeros that nn.Embedding had put into"),
     # of 3 only the ValueError is left; in 4 the rows belong to no patch
