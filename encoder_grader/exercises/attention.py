@@ -1033,7 +1033,8 @@ ALONE = ("every", "memory")  # the masks with which the output is also asked for
 
 
 def _values(a: Answers) -> tuple:
-    return a["single"], a["one"], bool((a["single"] - a["single again"]).abs().max() < 1e-4)
+    single, one = a["single"], a["one"]
+    return single, one, bool((single - a["single again"]).abs().max() < 1e-4)
 
 
 def _values_in_words(got: tuple) -> str | None:
@@ -1162,8 +1163,8 @@ def _kept(a: Answers) -> tuple:
         return True, alike, False, 0.0, False, every, again
     counts = factors * SEQ * (1 - DROPOUT)
     scaled = bool((counts - counts.round()).abs().max() < 0.15)
-    if not scaled and (clean - 1).abs().max() > 0.1:  # something is added that is not dropped
-        return False, "", False, 0.0, False, every, False
+    if not scaled and (clean - 1).abs().max() > 0.1:  # what is dropped may be right
+        return False, "nothing", False, 0.0, False, every, False
     largest = round(factors.max().item(), 1)
     return True, "", scaled, largest, bool(factors.mean() < largest / 2), every, again
 
