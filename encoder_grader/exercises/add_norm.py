@@ -14,6 +14,11 @@ from encoder_lib.add_norm import AddNorm, LayerNorm, layer_norm
 NORM_BUILT_INS = ("layer_norm", "native_layer_norm", "batch_norm", "instance_norm", "group_norm", "rms_norm")
 
 
+def _named(*names: str):
+    """The quantity of several numbers, each said with its name."""
+    return lambda a: {f"`{name}`": a[name] for name in names}
+
+
 def _agreement(one: Tensor, other: Tensor) -> float:
     """1 where two tensors of an answer agree; NaN where there is nothing but zeros."""
     return (1 - (one - other).norm() / other.norm()).item()
@@ -104,18 +109,20 @@ def _layer_norm_challenge(seed: int) -> Plan:
 
     # so far from zero that in float32 nothing is left of the variance as the mean square less the mean's square
     near = 0.3 * torch.randn(2, seq, d_model, generator=draw)
-    plan.call("layer_norm", plan.tensor("near_x", near), ones, ones, label="near")
-    plan.call("layer_norm", plan.tensor("far_x", near + 1000), ones, ones, label="far")
+    plan.call("layer_norm", plan.tensor("x_near_0", near), ones, ones, label="near")
+    plan.call("layer_norm", plan.tensor("x_near_1000", near + 1000), ones, ones, label="far")
 
     # so small that ε outweighs the variance, whichever way that was computed
     small = 3e-5 * torch.randn(2, seq, d_model, generator=draw)
     small[1, 0] = 0  # as the vector of a padding is
     plan.call("layer_norm", plan.tensor("small_x", small), ones, ones, label="small")
     middle = 3e-3 * _vectors(draw, 2, seq, d_model)  # the variance is about as large as ε
+    plan.hidden["part of eps"] = 1e-5 / middle.double().var(-1, correction=0)
     plan.call("layer_norm", plan.tensor("middle_x", middle), ones, ones, label="middle")
     plan.call("layer_norm", plan.tensor("large_x", 1e4 * middle), ones, ones, label="large")
     coarse = 0.003 * torch.randn(2, seq, d_model, generator=draw)
     plan.call("layer_norm", plan.tensor("coarse_x", coarse), ones, ones, 0.5, label="coarse")
+    plan.hidden["coarse"] = _spread(layer_norm(coarse.double(), torch.ones(d_model), torch.zeros(d_model), 0.5))
 
     starts = {"x": _vectors(draw, 2, seq, d_model).double(), "gamma": scale.double(), "beta": shift.double()}
     upstream = torch.randn(2, seq, d_model, generator=draw).double()
@@ -132,28 +139,31 @@ def _layer_norm_challenge(seed: int) -> Plan:
     return plan
 
 
-EPS_IN_WORDS = (
-    "where the variance is small, or another `eps` is given, your ε does not act as in the chapter's equation"
-)
+EPS_IN_WORDS = "where ε decides, your outputs are not of the size that the chapter's equation gives"
 
 
 def _centred(a: Answers) -> tuple:
-    outputs = [a["plain"], a["other_plain"], a["four_axes"]]
-    unchanged = torch.allclose(outputs[0], a.hidden["x"], rtol=1e-3)
+    outputs, x = [a["plain"], a["other_plain"], a["four_axes"]], a.hidden["x"]
+    right = torch.allclose(_unshifted(outputs[0]), _direction(x), atol=1e-3)
+    unchanged = torch.allclose(outputs[0], x, rtol=1e-3)
     error = a.raises("one_vector")
     if error is None:
         outputs.append(a["one_vector"])
     else:  # judged beside the others, which may tell what is wrong
         outputs.append(torch.zeros_like(a["plain"][0, 0]))
-    return *(_unshifted(y) for y in outputs), unchanged, error
+    return *(_unshifted(y) for y in outputs), right, unchanged, error
 
 
 def _centred_in_words(got: tuple) -> str:
-    if got[-1] is not None:
-        return f"for an x that is one vector, of shape (d_model,), your code raises {got[-1]}"
-    if got[-2]:
+    *_, right, unchanged, error = got
+    if right and error is not None:
+        return f"for an x that is one vector, of shape (d_model,), your code raises {error}"
+    if unchanged:
         return "with γ and β all ones, x comes back as it was"
-    return "with γ and β all ones, your vectors do not point where those of x do once their own mean is taken away"
+    return (
+        f"with γ and β all ones{', where x has not three axes' if right else ''}, your vectors are not those of x less "
+        "their own mean, not even up to a factor for each vector"
+    )
 
 
 def _divided(a: Answers) -> tuple:
@@ -164,7 +174,39 @@ def _divided(a: Answers) -> tuple:
 
 def _divided_in_words(got: tuple) -> str:
     words = f"your standardised vectors have standard deviations of {_range(got[0])}"
-    return words if got[2] else f"{words}; with 1000 added to every entry of x, they are others"
+    return words if got[2] else f"{words}, and they change when 1000 is added to every entry of x"
+
+
+def _eps_acts(a: Answers) -> tuple:
+    """How far ε makes the vectors smaller, by default and given; and whether only the default is another one."""
+    small, coarse, part = _spread(a["small"]), _spread(a["coarse"]), _part_of_eps(a["middle"], a["large"])
+    given = _agreement(coarse, a.hidden["coarse"]) > 0.999
+    multiple = part / a.hidden["part of eps"]
+    other = bool((multiple.mean() - 1).abs() > 0.01) and torch.allclose(multiple, multiple.mean(), rtol=0.01)
+    return small, coarse, part, given and other
+
+
+def _eps_acts_in_words(got: tuple) -> str:
+    small, _, _, other_default = got
+    if other_default:
+        return "unless `eps` is given, your ε is not the stated one"
+    return (
+        f"{EPS_IN_WORDS}: without `eps` given, entries of size 3e-5 come out with standard deviations of "
+        f"{_range(small[small > 0])}"
+    )
+
+
+def _slope_in_words(name: str, slope: float) -> str:
+    if abs(slope) < 1e-9:  # along no direction does the gradient have a part
+        return f"no gradient reaches {name}"
+    return f"small steps of {name} change your values otherwise than the gradient that reaches {name} says"
+
+
+def _lines(a: Answers) -> dict:
+    lines = {x: _line(a[f"{other}affine"], a[f"{other}plain"]) for x, other in (("x", ""), ("other_x", "other_"))}
+    return {f"what multiplies the standardised entries of {x}, to be γ": line[0] for x, line in lines.items()} | {
+        f"what is added to the standardised entries of {x}, to be β": line[1] for x, line in lines.items()
+    }
 
 
 def _reached(a: Answers) -> tuple:
@@ -176,7 +218,7 @@ def _reached(a: Answers) -> tuple:
 def _reached_in_words(got: tuple) -> str:
     if not (got[0] and got[1]):
         return f"no gradient reaches {'β' if got[0] else 'γ' if got[1] else 'either of them'}"
-    return f"the gradient that reaches {'β' if got[2] > 0.99 else 'γ'} is not the slope of your own values"
+    return _slope_in_words("β", got[3]) if got[2] > 0.99 else _slope_in_words("γ", got[2])
 
 
 def _normed(
@@ -213,6 +255,7 @@ STEP_1, STEP_2, STEP_3, STEP_4 = (
 WHERE_EPS = "“Where ε stands” in chapter 4"
 GRADIENT_SECTION = "“The gradient of layer norm” in chapter 4"
 AXES_SECTION = "“Layer norm and batch norm” in chapter 4"
+WRONG = "“What goes wrong” in chapter 4"
 
 LAYER_NORM = Exercise(
     name="add_norm.layer_norm",
@@ -227,6 +270,7 @@ LAYER_NORM = Exercise(
             "each vector is centred by its own mean, whatever axes stand before the last",
             _centred,
             reason=_centred_in_words,
+            see=STEP_1,
             picture=lambda a: a["plain"][0],
         ),
         Claim(
@@ -235,24 +279,24 @@ LAYER_NORM = Exercise(
             "each vector is divided by the root of its population variance",
             _divided,
             reason=_divided_in_words,
+            see=STEP_2,
         ),
         Claim(
             "eps",
             1,
             "ε stands inside the root, and is 1e-5 unless another is given; a vector of zeros gives no NaN",
-            lambda a: (_spread(a["small"]), _spread(a["coarse"]), _part_of_eps(a["middle"], a["large"])),
+            _eps_acts,
             tolerance=1e-3,
-            reason=lambda got: (
-                f"{EPS_IN_WORDS}: entries of size 3e-5 come out with standard deviations of {_range(got[0])}"
-            ),
+            reason=_eps_acts_in_words,
+            see=WHERE_EPS,
         ),
         Claim(
             "affine",
             1,
             "γ scales and β shifts what was standardised, entry by entry",
-            lambda a: (_line(a["affine"], a["plain"]), _line(a["other_affine"], a["other_plain"])),
+            _lines,
             tolerance=1e-3,
-            reason=lambda _: "against the standardised entries, yours do not lie on the line with slope γ and start β",
+            see=STEP_4,
         ),
         Claim(
             "gradient_of_x",
@@ -260,7 +304,8 @@ LAYER_NORM = Exercise(
             "the gradient with respect to x counts that mean and variance depend on x too",
             lambda a: _slopes(a, "x"),
             tolerance=SLOPE_TOLERANCE,
-            reason=lambda _: "the gradient that reaches x is not the slope of your own values",
+            reason=lambda slope: _slope_in_words("x", slope),
+            see=GRADIENT_SECTION,
         ),
         Claim(
             "gradient_of_gamma",
@@ -269,6 +314,7 @@ LAYER_NORM = Exercise(
             _reached,
             tolerance=SLOPE_TOLERANCE,
             reason=_reached_in_words,
+            see=STEP_4,
         ),
     ),
     misconceptions=(
@@ -326,19 +372,19 @@ LAYER_NORM = Exercise(
         Misconception(
             "over_the_sequence",
             "you average over the positions of a sentence: layer norm averages over the entries of one vector",
-            AXES_SECTION,
+            WRONG,
             _norm(over=lambda x: (-2,)),
         ),
         Misconception(
             "second_axis",
-            "you name the axis 1: the entries of a vector lie there only if x has two axes, so count from the end",
-            AXES_SECTION,
+            "you name axis 1: the entries of a vector lie there only if x has two axes, so count from the end",
+            WRONG,
             _norm(over=lambda x: (1,)),
         ),
         Misconception(
             "third_axis",
-            "you name the axis 2: the entries of a vector lie there only if x has three axes, so count from the end",
-            STEP_1,
+            "you name axis 2: the entries of a vector lie there only if x has three axes, so count from the end",
+            STEP_4,
             _norm(over=lambda x: (2,)),
         ),
         Misconception(
@@ -493,7 +539,7 @@ def _scaled_in_words(got: tuple) -> str:
         return "with `gamma` and `beta` all ones, your output is not what layer norm gives for them"
     if not gradient:
         return "the values are right, but not the gradient that reaches x"
-    return "against the output with ones and zeros, yours does not lie on the line of `gamma` and `beta`"
+    return "with another `gamma` and `beta` loaded, your output does not change as they say"
 
 
 def _eps_used(a: Answers) -> tuple:
@@ -509,7 +555,7 @@ def _eps_in_words(got: tuple) -> str:
         return f"with the default, `eps` is {got[0]}; with `eps=100.0`, it is {got[1]}"
     if not got[2]:
         return "your outputs do not depend on `eps` as they should"
-    return "for entries of size 3e-3, where `eps` counts, your outputs do not come of an `eps` that stands in the root"
+    return "for entries of size 3e-3, where `eps` counts, your outputs are not those with `eps` inside the root"
 
 
 def _alone(a: Answers) -> tuple:
@@ -527,14 +573,13 @@ def _alone(a: Answers) -> tuple:
 
 def _alone_in_words(got: tuple) -> str:
     cases = (
-        "a sentence without a batch axis",
-        "a batch of one sentence",
-        "a batch of sentences of one word",
-        "a sentence beside others",
-        *3 * ("the same batch in evaluation mode",),
+        "a sentence without a batch axis comes out otherwise than in the batch",
+        "a batch of one sentence comes out otherwise than the sentence in the batch",
+        "the first words alone come out otherwise than within their sentences",
+        "a sentence comes out otherwise beside other sentences",
+        *3 * ("the batch comes out otherwise in evaluation mode than in training",),
     )
-    off = [case for case, each in zip(cases, got, strict=True) if not each > 1 - 1e-4]
-    return f"{off[0]} comes out otherwise than the batch"
+    return next(case for case, each in zip(cases, got, strict=True) if not each > 1 - 1e-4)
 
 
 def _width_errors(a: Answers) -> tuple:
@@ -547,10 +592,11 @@ def _width_error_in_words(got: tuple) -> str:
     fitting, *others, _ = got
     if fitting:
         return f"your code raises {fitting} for an input that fits"
-    kinds = "", "", ", of shape (seq, 1)", ", in evaluation mode"
+    kinds = "wider", "1 wide", "1 wide, of shape (seq, 1)", "1 wide, in evaluation mode"
     for kind, error in zip(kinds, others, strict=True):
         if error != "ValueError":
-            return f"for an x of another width{kind} your code raises {error or 'no error'}"
+            outcome = f"your code raises {error}" if error else "there is no error"
+            return f"for an x of another width ({kind}) {outcome}"
     return "your ValueError does not name both numbers"
 
 
@@ -641,6 +687,7 @@ LAYER_NORM_MODULE = Exercise(
                 if got[2] and got[3]
                 else f"no gradient reaches `{'beta' if got[2] else 'gamma'}`"
             ),
+            see=STEP_4,
         ),
         Claim(
             "affine",
@@ -649,6 +696,7 @@ LAYER_NORM_MODULE = Exercise(
             _scaled_and_shifted,
             tolerance=1e-3,
             reason=_scaled_in_words,
+            see=STEP_4,
         ),
         Claim(
             "eps",
@@ -657,6 +705,7 @@ LAYER_NORM_MODULE = Exercise(
             _eps_used,
             tolerance=1e-3,
             reason=_eps_in_words,
+            see=WHERE_EPS,
         ),
         Claim(
             "alone",
@@ -664,6 +713,7 @@ LAYER_NORM_MODULE = Exercise(
             "each vector is normalised by itself: with and without a batch, in training and in evaluation",
             _alone,
             reason=_alone_in_words,
+            see=AXES_SECTION,
         ),
         Claim(
             "width_checked",
@@ -671,6 +721,7 @@ LAYER_NORM_MODULE = Exercise(
             "an x of another width than d_model raises a ValueError",
             _width_errors,
             reason=_width_error_in_words,
+            see=WRONG,
         ),
     ),
     misconceptions=(
@@ -737,14 +788,14 @@ LAYER_NORM_MODULE = Exercise(
         ),
         Misconception(
             "third_axis",
-            "you name the axis 2: without a batch axis the vector lies on another one, so count from the end",
-            STEP_1,
+            "you name axis 2: without a batch axis the vector lies on another one, so count from the end",
+            STEP_4,
             _module(function=_on_third_axis),
         ),
         Misconception(
             "any_width",
             "an x of width 1 is stretched to d_model entries, and no error tells you",
-            "“What goes wrong” in chapter 4",
+            WRONG,
             _module(checked=False),
         ),
     ),
@@ -807,17 +858,11 @@ def _affected(kind: str, *modes: bool):
     return lambda a: tuple(a[f"{place} {kind} {training}"] for training in modes for place in ("token", "padding"))
 
 
-def _affected_in_words(got: tuple) -> str:
-    """How many are marked: for a word, then for padding, in one mode or in two."""
-    counts = [int(marked.sum()) for marked in got]
-    words, padding = (" or ".join(str(n) for n in sorted(set(counts[i::2]))) for i in (0, 1))
-    return f"you mark {words} of {got[0].numel()} outputs when a word changes, {padding} when padding does"
-
-
 def _standardised_in_words(got: tuple) -> str:
     means, deviations = got[0].mean((0, 1)), got[0].std((0, 1), correction=0)
     if means.abs().max() < 1e-3 and (deviations - 1).abs().max() < 1e-3:
         return f"your features have the mean 0 and the standard deviation 1; but {EPS_IN_WORDS}"
+    means = means.masked_fill(means.abs() < 1e-4, 0.0)
     return f"your features have means of {_range(means)} and standard deviations of {_range(deviations)}"
 
 
@@ -902,8 +947,8 @@ NORM_AXES = Exercise(
             "counts",
             1,
             "the three numbers are right",
-            lambda a: (a["layer_norm_means"], a["batch_norm_means"], a["tokens_per_mean"]),
-            reason=lambda got: "you have {}, {} and {}".format(*got),
+            _named("layer_norm_means", "batch_norm_means", "tokens_per_mean"),
+            see=AXES_SECTION,
         ),
         Claim(
             "standardised",
@@ -911,6 +956,7 @@ NORM_AXES = Exercise(
             "without padding, `batch_norm` standardises each feature over batch and positions",
             lambda a: (a["full"], a["small"], a["coarse"]),
             reason=_standardised_in_words,
+            see=AXES_SECTION,
             picture=lambda a: a["full"][0],
         ),
         Claim(
@@ -919,6 +965,7 @@ NORM_AXES = Exercise(
             "padding takes no part in `batch_norm`'s means and variances",
             lambda a: _agreement(a["padded"][a.hidden["mask"]], a["packed"][0]),
             reason=lambda _: "the same tokens come out otherwise with padding than without",
+            see=AXES_SECTION,
         ),
         Claim(
             "padding_zero",
@@ -926,27 +973,28 @@ NORM_AXES = Exercise(
             "`batch_norm` gives zeros at the padding, and only there",
             _padding_is_zero,
             reason=lambda got: "padding comes out other than zero" if not got[0] else "the tokens come out as zero too",
+            see=AXES_SECTION,
         ),
         Claim(
             "layer",
             1,
             "`affected` is right for layer norm",
             _affected("layer", True, False),
-            reason=_affected_in_words,
+            see=AXES_SECTION,
         ),
         Claim(
             "batch",
             1,
             "`affected` is right for batch norm in training",
             _affected("batch", True),
-            reason=_affected_in_words,
+            see=AXES_SECTION,
         ),
         Claim(
             "batch_eval",
             1,
             "`affected` is right for batch norm in evaluation",
             _affected("batch", False),
-            reason=_affected_in_words,
+            see=AXES_SECTION,
         ),
     ),
     misconceptions=(
@@ -1031,7 +1079,7 @@ NORM_AXES = Exercise(
         ),
         Misconception(
             "padding_left",
-            "you leave what comes out at the padding: the exercise asks for zeros",
+            "what you give at the padding is not zero: the exercise asks for zeros there",
             AXES_SECTION,
             _batch_normed(zeroed=False),
         ),
@@ -1226,14 +1274,17 @@ def _dropout_in_words(got: tuple) -> str:
     if levels[1].sum() > 2:
         return "in evaluation yours drops something, or does not take each vector by itself"
     if levels[0].sum() == 4 and not often:
-        return "in training yours is not what comes of dropping, with the probability `dropout`, entries that are added"
+        return "in training the entries that are added are not dropped with the probability `dropout`"
     if often and not singly:
         return "in training yours drops whole vectors, or the same entries of all: each entry is dropped by itself"
     if often and not afresh:
         return "in training yours drops the same entries at every call"
     if often and usual == [False]:
         return "unless `dropout` is given, yours drops another share than the exercise states"
-    return "in training yours is not what comes of dropping entries of the sub-layer's output, before the sum"
+    return (
+        "in training yours is not what comes of dropping single entries of the sub-layer's output, each with the "
+        "probability `dropout`, and scaling up the others, before the sum"
+    )
 
 
 def _dropout_claim(kind: str, says: str) -> Claim:
@@ -1243,6 +1294,7 @@ def _dropout_claim(kind: str, says: str) -> Claim:
         f"{says}, dropout falls on the sub-layer's output, before the sum, and only in training",
         lambda a: _dropout(a, kind),
         reason=_dropout_in_words,
+        see=DROPOUT_SECTION,
     )
 
 
@@ -1277,7 +1329,7 @@ def _held_in_words(learned: bool, reached: bool, small: bool, one: bool, later: 
     if not later:
         return "in evaluation your output is another one after a call in training"
     if not learned:
-        return "what your module has to learn is not what one layer norm of width d_model has: a γ and a β"
+        return "the parameters of your module are not those of one layer norm of width d_model: a γ and a β"
     if not reached:
         return "the layer norm that your module holds has no part in the output"
     return "" if small else "where the entries of x are small, of size 0.02, what your norm gives is too small"
@@ -1296,11 +1348,11 @@ def _post(a: Answers) -> tuple:
 def _post_in_words(got: tuple) -> str:
     _, right, normalised, in_training, usual, gradient, *held = got
     if not normalised:
-        return "your output is not normalised"
+        return "the vectors of your output are not normalised, each by itself"
     if not right:
-        return "your output does not point where the norm of x + sublayer(x) does"
+        return "your output is normalised, but is not the norm of x + sublayer(x)"
     if not in_training:
-        return "in training your output is not normalised"
+        return "in training the vectors of your output are not normalised, each by itself"
     if not usual:
         return "unless `norm_first` is given, your output is not the one with `norm_first=False`"
     return _held_in_words(*held) if gradient else CUT_OFF
@@ -1353,7 +1405,8 @@ def _refused_in_words(got: tuple) -> str:
     cases = [(shape, order) for shape in OTHER_SHAPES for order in KINDS.values()]
     for (shape, order), error in zip(cases, got[2:-3], strict=True):
         if error != "ValueError":
-            return f"with `norm_first={order}`, a sub-layer that gives the shape {shape} raises {error or 'no error'}"
+            outcome = f"raises {error}" if error else "leads to no error"
+            return f"with `norm_first={order}`, a sub-layer that gives the shape {shape} {outcome}"
     return "where the sub-layer gives vectors of another width, there is no ValueError that names both shapes"
 
 
@@ -1398,6 +1451,7 @@ ADD_NORM = Exercise(
             "with `norm_first=False` the output is the norm of x + sublayer(x)",
             _post,
             reason=_post_in_words,
+            see=POST_PRE,
         ),
         Claim(
             "pre",
@@ -1405,6 +1459,7 @@ ADD_NORM = Exercise(
             "with `norm_first=True` it is x, as it came, + sublayer(the norm of x)",
             _pre,
             reason=_pre_in_words,
+            see=POST_PRE,
         ),
         _dropout_claim("post", "post-norm"),
         _dropout_claim("pre", "pre-norm"),
@@ -1414,6 +1469,7 @@ ADD_NORM = Exercise(
             "a sub-layer that changes the shape raises a ValueError",
             _refused,
             reason=_refused_in_words,
+            see=WRONG,
         ),
     ),
     misconceptions=(
@@ -1438,7 +1494,7 @@ ADD_NORM = Exercise(
         Misconception(
             "no_residual",
             "there is no residual in your post-norm: x is not added",
-            "“What goes wrong” in chapter 4",
+            WRONG,
             _add_norm(post=lambda x, f, norm, drop: norm(drop(f(x)))),
         ),
         Misconception(
@@ -1456,7 +1512,7 @@ ADD_NORM = Exercise(
         Misconception(
             "pre_without_residual",
             "there is no residual in your pre-norm: x is not added",
-            "“What goes wrong” in chapter 4",
+            WRONG,
             _add_norm(pre=lambda x, f, norm, drop: drop(f(norm(x)))),
         ),
         Misconception(
@@ -1500,13 +1556,13 @@ ADD_NORM = Exercise(
         Misconception(
             "dropout_in_evaluation",
             "your dropout goes on in evaluation",
-            DROPOUT_SECTION,
+            "“What goes wrong” in chapter 3",
             _add_norm(always=True),
         ),
         Misconception(
             "any_shape",
             "a sub-layer's output of width 1 is stretched over x, and no error tells you",
-            "“What goes wrong” in chapter 4",
+            WRONG,
             _add_norm(checked=False),
         ),
     ),
@@ -1558,8 +1614,7 @@ def _depth_challenge(seed: int) -> Plan:
         d_model, seq = pick(draw, 5, 9), pick(draw, 2, 4)
         scale = strength / math.sqrt(d_model)
         layers = [
-            plan.linear(f"{label} layer {i}", scale * torch.randn(d_model, d_model, generator=draw))
-            for i in range(num_layers)
+            plan.linear(f"layer_{i}", scale * torch.randn(d_model, d_model, generator=draw)) for i in range(num_layers)
         ]
         if label == "few":  # and one that is neither linear nor a module: the larger of x and a level
             level = plan.tensor("level", torch.randn(d_model, generator=draw))
@@ -1579,19 +1634,15 @@ def _predicted(*slopes: str):
 
 
 def _measurement(kind: str):
-    return lambda a: (a[f"few {kind}"], a[f"all {kind}"], a[f"few again {kind}"])
+    labels = {"for a few layers": "few", "for 24 layers": "all", "for the few layers again": "few again"}
+    return lambda a: {says: a[f"{label} {kind}"] for says, label in labels.items()}
 
 
-def _measured_in_words(got: tuple) -> str:
-    few, _, again = got
+def _measured_in_words(got: dict) -> str | None:
+    few, _, again = got.values()
     if abs(again - few) > 1e-3 * abs(few):
         return f"called twice with the same layers and the same x, yours gives {few:.4g} and then {again:.4g}"
-    return _either_in_words("you measure {:.4g} for a few layers and {:.4g} for 24", got)
-
-
-def _either_in_words(says: str, got: tuple) -> str:
-    """The learner's own numbers, of which one at least is not right."""
-    return f"{says.format(*got)}; not all of that is right"
+    return None
 
 
 def _predicts(**wrong):
@@ -1639,30 +1690,22 @@ GRADIENT_DEPTH = Exercise(
             "paths",
             1,
             "`num_paths` and `paths_through_two` are right for 24 layers",
-            lambda a: (a["num_paths"], a["paths_through_two"]),
-            reason=lambda got: f"you have {got[0]} and {got[1]}",
+            _named("num_paths", "paths_through_two"),
+            see=IDENTITY_PATH,
         ),
         Claim(
             "predicted",
             1,
             "`predict` is right for slopes above 0",
             _predicted("small"),
-            reason=lambda got: _either_in_words(
-                "for an odd number of layers you predict {:.4g} with residuals and {:.4g} without, for an even one "
-                "{:.4g} and {:.4g}",
-                got,
-            ),
+            see=IDENTITY_PATH,
         ),
         Claim(
             "predicted_negative",
             1,
             "`predict` is right for slopes below 0",
             _predicted("minus", "below"),
-            reason=lambda got: _either_in_words(
-                "for an odd number of layers and a slope between −1 and 0 you predict {:.4g} with residuals and {:.4g} "
-                "without, below −1 {:.4g} and {:.4g}; for an even number {:.4g} and {:.4g}, below −1 {:.4g} and {:.4g}",
-                got,
-            ),
+            see=IDENTITY_PATH,
         ),
         Claim(
             "without",
@@ -1671,6 +1714,7 @@ GRADIENT_DEPTH = Exercise(
             _measurement("without"),
             tolerance=1e-3,
             reason=_measured_in_words,
+            see=DEPTH_SECTION,
         ),
         Claim(
             "with",
@@ -1679,6 +1723,7 @@ GRADIENT_DEPTH = Exercise(
             _measurement("with"),
             tolerance=1e-3,
             reason=_measured_in_words,
+            see=DEPTH_SECTION,
         ),
     ),
     misconceptions=(
@@ -1749,13 +1794,13 @@ GRADIENT_DEPTH = Exercise(
         ),
         Misconception(
             "never_residual",
-            "neither of your two stacks has residuals: in the first each layer adds its input to what it gives",
+            "your first number is that of a stack without residuals: there each layer adds its input to what it gives",
             "“The residual” in chapter 4",
             _measures(step=lambda start, x, layer: layer(x)),
         ),
         Misconception(
             "always_residual",
-            "both your stacks have residuals: the second is the layers alone",
+            "your second number is that of a stack with residuals: it should be that of the layers alone",
             "“The residual” in chapter 4",
             {"first_gradients": lambda layers, x, upstream: 2 * _measured(layers, x, upstream)[:1]},
         ),

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from encoder_grader.bug_hunt import Bug, bug_hunt
+from encoder_grader.differences import in_figures
 from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.judge import Answers, CannotJudge
 from encoder_grader.plan import Plan, Ref, pick
@@ -103,6 +104,7 @@ STABLE_SOFTMAX = Exercise(
             1,
             "along the last axis each score's weight is its exponential's share of the sum",
             _of("last", "few", "row"),
+            see=SOFTMAX,
             picture=lambda a: a["last"][0],
         ),
         Claim(
@@ -110,6 +112,7 @@ STABLE_SOFTMAX = Exercise(
             1,
             "`dim` chooses the axis along which the weights add up to 1",
             _of("middle", "first", "last but one"),
+            see=SOFTMAX,
         ),
         Claim(
             "large",
@@ -119,6 +122,7 @@ STABLE_SOFTMAX = Exercise(
             # float32 numbers near 900 lie 6e-5 apart: an answer in logarithms that adds one score after the other is
             # off by 1.2e-4
             tolerance=2e-3,
+            see=SOFTMAX,
         ),
     ),
     misconceptions=(
@@ -170,6 +174,12 @@ STABLE_SOFTMAX = Exercise(
             "you always use the last axis, whatever `dim` says",
             SOFTMAX,
             _softmax_by(lambda scores, dim=-1: softmax(scores)),
+        ),
+        Misconception(
+            "first_axis",
+            "unless `dim` is given, you use the first axis",
+            SOFTMAX,
+            _softmax_by(lambda scores, dim=0: softmax(scores, dim)),
         ),
     ),
 )
@@ -278,7 +288,7 @@ def _averaged(a: Answers) -> tuple:
 def _averaged_in_words(got: tuple) -> str:
     off = max((each - 1).abs().max().item() for each in got if isinstance(each, Tensor))
     if off < 1e-3:
-        return "some of your weights are zero everywhere"
+        return "in some calls all of your weights are zero"
     return f"it differs from your own weights times the values by up to {off:.4g}"
 
 
@@ -288,38 +298,61 @@ def _centred_logarithms(weights: Tensor) -> Tensor:
     return scores - scores.mean(-1, keepdim=True) - scores.mean(-2, keepdim=True) + scores.mean((-2, -1), keepdim=True)
 
 
+# the calls on scores that lie far from zero, as messages begin that are about them alone
+EXTREME = {
+    "low": "where all scores are very low, ",
+    "high": "where a hidden key scores far above the others, ",
+}
+
+
+def _where(calls: Iterable[str]) -> str:
+    """How a message begins on what is wrong in these calls."""
+    first, *others = calls
+    return "" if others else EXTREME.get(first, "")
+
+
 def _hidden_and_seen(a: Answers, calls: str = "") -> tuple:
     """For each mask, the weights where it is False; and whether there is one wherever it is True."""
-    hidden, seen = [], []
+    hidden, seen = {}, {}
     for call, mask in a.hidden["hiding"].items():
         weights = a[f"{call}{calls} weights"]
-        hidden.append(weights.masked_fill(mask, 0.0))
-        seen.append(bool((weights != 0).masked_fill(~mask, True).all()))
-    return tuple(hidden), tuple(seen)
+        hidden[call] = weights.masked_fill(mask, 0.0)
+        seen[call] = bool((weights != 0).masked_fill(~mask, True).all())
+    return hidden, seen
 
 
 def _hidden_and_seen_in_words(got: tuple) -> str:
-    most = max(weights.abs().max().item() for weights in got[0])
-    return f"a hidden key gets a weight of {most:.4g}" if most > 0 else "a key that may be seen gets no weight"
+    most = {call: weights.abs().max().item() for call, weights in got[0].items() if (weights.abs() > 1e-7).any()}
+    if most:
+        return f"{_where(most)}a hidden key gets a weight of {max(most.values()):.4g}"
+    return f"{_where(call for call, all_seen in got[1].items() if not all_seen)}a key that may be seen gets no weight"
 
 
 UNMASKED = ("heads", "single", "bare")
 
 
-def _scores(a: Answers) -> tuple:
+def _scores(a: Answers) -> dict:
     """Of all queries and keys; where the scores lie far apart, without the key that gets no weight."""
-    return *(_centred_logarithms(a[f"{call} weights"]) for call in UNMASKED), _centred_logarithms(
-        a["spread weights"][:, 1:]
-    )
+    weights = {name: a[f"{call} weights"] for call, name in zip(UNMASKED, ("", "other_", "bare_"), strict=True)}
+    weights["spread_"] = a["spread weights"][:, 1:]
+    return {
+        f"the scores behind your weights, for {name}query and {name}key": _centred_logarithms(each)
+        for name, each in weights.items()
+    }
 
 
-def _sums(a: Answers, calls: Iterable[str]) -> tuple:
-    return tuple(a[f"{call} weights"].sum(-1) for call in calls)
+def _sums(a: Answers, calls: Iterable[str]) -> dict:
+    return {call: a[f"{call} weights"].sum(-1) for call in calls}
 
 
-def _sums_in_words(sums: tuple) -> str:
-    low, high = min(s.min().item() for s in sums), max(s.max().item() for s in sums)
-    return f"your rows add up to between {low:.4g} and {high:.4g}"
+def _are_off(sums: Tensor) -> bool:
+    return bool((sums - 1).abs().max() > 1e-4)
+
+
+def _sums_in_words(sums: dict) -> str:
+    off = {call: each for call, each in sums.items() if _are_off(each)}
+    low, high = min(each.min().item() for each in off.values()), max(each.max().item() for each in off.values())
+    return f"{_where(off)}your rows add up to {'' if f'{low:.4g}' == f'{high:.4g}' else f'between {low:.4g} and '}{high:.4g}"
 
 
 def _empty_rows(a: Answers) -> tuple:
@@ -343,7 +376,7 @@ def _learning(a: Answers) -> tuple:
 
 def _learning_in_words(reached: tuple) -> str:
     missing = [name for name, some in zip(("query", "key", "value"), reached, strict=True) if not some]
-    return f"the gradient is zero everywhere: {' and '.join(missing)}"
+    return f"no gradient reaches {' and '.join(missing)}"
 
 
 def _weigh(query, key, mask, scale=None, dim=-1, hide=None, renormalise=True):
@@ -431,6 +464,7 @@ ATTENTION = Exercise(
             1,
             "the scores are the dot products of query and key, divided by √d_k",
             _scores,
+            see=SCALE,
             picture=lambda a: a["heads weights"][0, 0],
         ),
         Claim(
@@ -439,14 +473,23 @@ ATTENTION = Exercise(
             "the weights of each query add up to 1 over the keys",
             lambda a: _sums(a, UNMASKED),
             reason=_sums_in_words,
+            see=SOFTMAX,
         ),
-        Claim("context", 1, "the context is the weights times the values", _averaged, reason=_averaged_in_words),
+        Claim(
+            "context",
+            1,
+            "the context is the weights times the values",
+            _averaged,
+            reason=_averaged_in_words,
+            see=SOFTMAX,
+        ),
         Claim(
             "masked",
             1,
             "a key gets a weight where the mask is True and none where it is False",
             _hidden_and_seen,
             reason=_hidden_and_seen_in_words,
+            see=MASKS,
             picture=lambda a: a["every weights"][0, 0],
         ),
         Claim(
@@ -455,6 +498,7 @@ ATTENTION = Exercise(
             "under a mask the weights that remain add up to 1",
             lambda a: _sums(a, [*a.hidden["masks"], "high"]),
             reason=_sums_in_words,
+            see=MASKS,
         ),
         Claim(
             "nothing",
@@ -462,6 +506,7 @@ ATTENTION = Exercise(
             "a query that may attend to nothing gets weights and context of zero",
             _empty_rows,
             reason=_empty_rows_in_words,
+            see=NOTHING,
         ),
         Claim(
             "gradients",
@@ -469,6 +514,7 @@ ATTENTION = Exercise(
             "finite gradients reach query, key and value, even when a query may attend to nothing",
             _learning,
             reason=_learning_in_words,
+            see=NOTHING,
         ),
     ),
     misconceptions=(
@@ -499,14 +545,14 @@ ATTENTION = Exercise(
         ),
         Misconception(
             "over_axis_1",
-            "your softmax runs over axis 1: with heads in front that is none of queries and keys",
+            "your softmax runs over axis 1: with heads in front that is neither the queries' axis nor the keys'",
             SOFTMAX,
             _attention(dim=1),
         ),
         Misconception(
             "keys_averaged",
             "you averaged the keys: the weights belong to the values",
-            SCORES,
+            SOFTMAX,
             {"scaled_dot_product_attention": _keys_averaged},
         ),
         Misconception(
@@ -580,7 +626,7 @@ ATTENTION = Exercise(
         Misconception(
             "swapped_results",
             "you return the weights first: the context comes first",
-            SCORES,
+            SOFTMAX,
             {
                 "scaled_dot_product_attention": lambda query, key, value, mask=None: scaled_dot_product_attention(
                     query, key, value, mask
@@ -651,6 +697,7 @@ MASK_FUNCTIONS = Exercise(
             1,
             "`padding_mask` allows every key but the padding, whatever its id and wherever it stands",
             _of("padding", "other_padding", "one padding"),
+            see=MASKS,
             picture=lambda a: a["padding"][:, 0, 0].double(),
         ),
         Claim(
@@ -658,6 +705,7 @@ MASK_FUNCTIONS = Exercise(
             1,
             "`causal_mask` allows each query itself and what comes before",
             _of("causal", "other_causal", "one causal"),
+            see=MASKS,
             picture=lambda a: a["causal"].double(),
         ),
         Claim(
@@ -665,6 +713,7 @@ MASK_FUNCTIONS = Exercise(
             1,
             "`causal_padding_mask` allows what both masks allow",
             _of("both", "other_both", "one both"),
+            see=MASKS,
             picture=lambda a: a["both"][0, 0].double(),
         ),
     ),
@@ -715,7 +764,7 @@ MASK_FUNCTIONS = Exercise(
         ),
         Misconception(
             "without_itself",
-            "your query does not see itself: the diagonal is allowed",
+            "your queries do not see themselves: they should, so the diagonal has to be True",
             MASKS,
             _masks(causal=lambda seq: torch.ones(seq, seq).tril(-1).bool()),
         ),
@@ -746,8 +795,9 @@ MASK_FUNCTIONS = Exercise(
 def _heads_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
-    for name, num_heads, d_k in (("", 3, pick(draw, 4, 5)), ("other_", 4, pick(draw, 2, 3))):
-        batch, seq = (2, 5) if not name else (3, pick(draw, 6, 7))
+    # no two sizes of a call are equal
+    for name, num_heads, d_k in (("", 3, pick(draw, 6, 7)), ("other_", 4, pick(draw, 2, 3))):
+        batch, seq = (2, 5) if not name else (5, pick(draw, 6, 7))
         x = plan.tensor(f"{name}x", torch.randn(batch, seq, num_heads * d_k, generator=draw))
         plan.call("split_heads", x, num_heads, label=f"{name}split")
         heads = plan.tensor(f"{name}heads", torch.randn(batch, num_heads, seq, d_k, generator=draw))
@@ -787,8 +837,8 @@ def _error_in_words(raised: tuple) -> str:
     if fitting:
         return f"your code raises {fitting} where the heads fit"
     if other == "ValueError" and not names_both:
-        return "your ValueError does not name both, d_model and num_heads"
-    return f"your code raises {other}" if other else "your code raises no error"
+        return "your ValueError does not name both d_model and num_heads"
+    return f"your code raises {other}" if other else "your code goes on without an error"
 
 
 HEADS = Exercise(
@@ -802,6 +852,7 @@ HEADS = Exercise(
             1,
             "head j of a token is the j-th run of d_k entries of its vector",
             _of("split", "other_split", "one split"),
+            see=SPLIT,
             picture=lambda a: a["split"][0, 1],
         ),
         Claim(
@@ -809,6 +860,7 @@ HEADS = Exercise(
             1,
             "`merge_heads` lays each token's heads side by side again",
             _of("merged", "other_merged", "one merged"),
+            see=SPLIT,
             picture=lambda a: a["merged"][0],
         ),
         Claim(
@@ -817,6 +869,7 @@ HEADS = Exercise(
             "a d_model that num_heads does not divide raises a ValueError",
             lambda a: (a.raises("split"), a.raises("uneven"), a.mentions("uneven", "10", "4")),
             reason=_error_in_words,
+            see=SPLIT,
         ),
     ),
     misconceptions=(
@@ -917,7 +970,9 @@ def _multi_head_challenge(seed: int) -> Plan:
     other, weights = loaded(other_d_model, 4)  # before the first is called: each keeps its own sizes
     token, memory, content = (numbers(name, 2, 1, d_model) for name in ("token", "memory", "content"))
     alone = torch.cat([plan.tensors[name] for name in ("token", "memory", "content")])
-    plan.call(attention, plan.tensor("tokens", alone), label="single")
+    tokens = plan.tensor("tokens", alone)
+    for label in ("single", "single again"):
+        plan.call(attention, tokens, label=label)
     x = numbers("x", 2, 5, d_model)
     plan.hidden["x"] = plan.tensors["x"].double()
     both("self", attention, x)
@@ -977,6 +1032,15 @@ DROPOUT, SEQ = 0.25, 5
 ALONE = ("every", "memory")  # the masks with which the output is also asked for without the weights
 
 
+def _values(a: Answers) -> tuple:
+    single, one = a["single"], a["one"]
+    return single, one, bool((single - a["single again"]).abs().max() < 1e-4)
+
+
+def _values_in_words(got: tuple) -> str | None:
+    return None if got[2] else "two calls on the same input differ, although dropout is 0"
+
+
 def _unreached(a: Answers) -> str:
     """The weights, by their own names, that no gradient reaches."""
     return ", ".join(f"`{name}`" for name, reached in a["reached"].items() if not reached)
@@ -995,14 +1059,21 @@ def _row_centred(weights: Tensor) -> Tensor:
     return scores - scores.mean(-1, keepdim=True)
 
 
-def _patterns(a: Answers) -> tuple:
+def _patterns(a: Answers) -> dict:
     """The scores of every head, in a size of their own: without the scale."""
-    scores = [_row_centred(a[f"{call} weights"]) for call, _, _ in SELF]
-    return tuple(each / each.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-9) for each in scores)
+    scores = {x: _row_centred(a[f"{call} weights"]) for call, x, _ in SELF}
+    return {
+        f"the scores behind your weights, for {x}, whatever their size": each
+        / each.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-9)
+        for x, each in scores.items()
+    }
 
 
-def _sizes(a: Answers) -> tuple:
-    return tuple(_row_centred(a[f"{call} weights"]).norm(dim=(-2, -1)) for call, _, _ in SELF)
+def _sizes(a: Answers) -> dict:
+    return {
+        f"the size of the scores behind your weights, for {x}": _row_centred(a[f"{call} weights"]).norm(dim=(-2, -1))
+        for call, x, _ in SELF
+    }
 
 
 def _recombined(a: Answers) -> tuple:
@@ -1019,7 +1090,7 @@ def _recombined(a: Answers) -> tuple:
 def _recombined_in_words(off: tuple) -> str:
     most = max((each - 1).abs().max().item() for each in off)
     return (
-        f"the output differs by up to {most:.4g} from what your own weights make of the values, by head and then `w_o`"
+        f"the output differs by up to {most:.4g} from your own weights times the values, merged and put through `w_o`"
     )
 
 
@@ -1032,11 +1103,11 @@ def _masked(a: Answers) -> tuple:
 
 def _masked_in_words(got: tuple) -> str:
     hidden, seen, sums, _ = got
-    if any(weights.any() for weights in hidden) or not all(seen):
+    if any(bool((weights.abs() > 1e-7).any()) for weights in hidden.values()) or not all(seen.values()):
         return _hidden_and_seen_in_words(got)
-    if max((each - 1).abs().max().item() for each in sums) > 1e-4:
+    if any(map(_are_off, sums.values())):
         return "under a mask " + _sums_in_words(sums)
-    return "with a mask, the output differs from the one that comes with the weights"
+    return "with a mask, the output without `need_weights` is another one than with it"
 
 
 def _crossed(a: Answers) -> tuple:
@@ -1059,7 +1130,7 @@ def _crossed_in_words(got: tuple) -> str:
     told = (
         "with a `key` of one token the output is not this token's value",
         "with a `key` and a `value` of one token each the output is not the value of the second",
-        "with a `value` and no `key` the output is not the value of the `value`",
+        "with a `value` and no `key` the output is not what the `value` gives through `w_v` and `w_o`",
     )
     wrong = [sentence for sentence, is_off in zip(told, off, strict=True) if is_off]
     if wrong:
@@ -1085,12 +1156,15 @@ def _kept(a: Answers) -> tuple:
         again = bool((kept - masked)[:, -1].abs().max() < 0.05) and every
     if (kept - factors[..., None] * clean).abs().max() > 0.1:
         return False, "", False, 0.0, False, every, False
-    if (factors - factors.mean()).abs().max() < 0.05:
-        return True, "", False, 0.0, False, every, False
+    same = (factors - factors.max()).abs() < 0.05
+    if same.all() or factors.max() < 1.1 and (same | (factors.abs() < 0.05)).all() and same.double().mean() > 0.9:
+        return True, "", False, 0.0, False, every, False  # shared out again, but for a query that has lost all
     if alike := _alike(factors, _there(a, "other weights")):  # what its few draws gave is a matter of chance
         return True, alike, False, 0.0, False, every, again
     counts = factors * SEQ * (1 - DROPOUT)
     scaled = bool((counts - counts.round()).abs().max() < 0.15)
+    if not scaled and (clean - 1).abs().max() > 0.1:  # what is dropped may be right
+        return False, "nothing", False, 0.0, False, every, False
     largest = round(factors.max().item(), 1)
     return True, "", scaled, largest, bool(factors.mean() < largest / 2), every, again
 
@@ -1106,10 +1180,12 @@ def _there(a: Answers, label: str) -> bool:
 
 def _alike(factors: Tensor, heads: bool) -> str:
     """Which weights are dropped alike, though each should have been drawn by itself; empty where none are."""
+    half = factors.max() / 2
     others = {
+        "a head loses all of its weights or none": 2 * half * (factors.mean(1, keepdim=True) > half),
         "every sequence loses the same weights": factors[:1],
         "every query loses the same keys": factors[:, :1],
-        "a query loses all of its keys or none": factors.max() * (factors > factors.max() / 2),
+        "a query loses all of its keys or none": 2 * half * (factors > half),
     }
     if heads:
         others["every head loses the same weights"] = factors[..., :1]
@@ -1143,7 +1219,10 @@ def _dropped_in_words(got: tuple) -> str:
     if again:
         return "in training every call drops the same weights"
     if not largest:
-        return "in training a query's weights always add up to the same: no one of them is dropped by itself"
+        return (
+            "in training the weights that a query keeps always add up to the same: what is dropped must be missing, "
+            "not shared out among the rest"
+        )
     if not scaled:
         return f"with a dropout of {DROPOUT} the weights that are left in training are multiplied by {largest:.4g}"
     if not every:
@@ -1244,13 +1323,16 @@ MULTI_HEAD_ATTENTION = Exercise(
             "values",
             1,
             "a token that sees only itself gets its own value: through `w_v`, then through `w_o`",
-            _of("single", "one"),
+            _values,
+            reason=_values_in_words,
+            see=MULTI_HEAD,
         ),
         Claim(
             "heads",
             1,
             "each head has weights of its own, from its part of all queries and keys",
             _patterns,
+            see=MULTI_HEAD,
             picture=lambda a: a["self weights"][0, 1],
         ),
         Claim(
@@ -1259,6 +1341,7 @@ MULTI_HEAD_ATTENTION = Exercise(
             "each head's scores are divided by √d_k, the root of the width of one head",
             _sizes,
             needs=("heads",),
+            see=SCALE,
         ),
         Claim(
             "merged",
@@ -1266,6 +1349,7 @@ MULTI_HEAD_ATTENTION = Exercise(
             "the heads' contexts stand side by side and go through `w_o`",
             _recombined,
             reason=_recombined_in_words,
+            see=SPLIT,
         ),
         Claim(
             "masked",
@@ -1273,6 +1357,7 @@ MULTI_HEAD_ATTENTION = Exercise(
             "a key gets a weight where the mask is True and none where it is False, in the shapes of the statement",
             _masked,
             reason=_masked_in_words,
+            see=MASKS,
             picture=lambda a: a["every masked weights"][0, 0],
         ),
         Claim(
@@ -1281,6 +1366,7 @@ MULTI_HEAD_ATTENTION = Exercise(
             "with `key` the keys and values come from there; with `value`, the values from that",
             _crossed,
             reason=_crossed_in_words,
+            see=CROSS,
         ),
         Claim(
             "dropped",
@@ -1288,6 +1374,7 @@ MULTI_HEAD_ATTENTION = Exercise(
             "dropout acts on the weights, in training and not in evaluation",
             _dropped,
             reason=_dropped_in_words,
+            see=WRONG,
         ),
         Claim(
             "gradients",
@@ -1295,6 +1382,7 @@ MULTI_HEAD_ATTENTION = Exercise(
             "gradients reach all four projections",
             _unreached,
             reason=_unreached_in_words,
+            see=MULTI_HEAD,
         ),
     ),
     misconceptions=(
@@ -1459,10 +1547,12 @@ def _counts_challenge(seed: int) -> Plan:
 
 
 def _told(*labels: str):
-    """The quantity of several counts, each with what it is the result of: "`num_parameters`, 7,"."""
+    """The quantity of several counts, each with what it is the result of: "`num_parameters` is 7, which"."""
 
     def of(a: Answers) -> tuple:
-        return tuple(f"{a.hidden.get(label, f'`{label}`')}, {_whole(a[label])}," for label in labels)
+        return tuple(
+            f"{a.hidden.get(label, f'`{label}`')} is {in_figures(_whole(a[label]))}, which" for label in labels
+        )
 
     return of
 
@@ -1485,18 +1575,21 @@ COUNTS = Exercise(
             1,
             "the shape of the scores is right, for the photograph and for other sizes",
             _told("shape_of_scores", "first shape", "second shape"),
+            see=COUNTING,
         ),
         Claim(
             "bytes",
             1,
             "the bytes of the scores are right, for the photograph and for other sizes",
             _told("bytes_of_scores", "first bytes", "second bytes"),
+            see=COUNTING,
         ),
         Claim(
             "parameters",
             1,
             "the number of parameters is right, for any number of heads and any length",
             _told("num_parameters", "first parameters", "second parameters"),
+            see=COUNTING,
         ),
     ),
     misconceptions=(
@@ -1583,8 +1676,10 @@ def _repair_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan(watch=ATTENTION_BUILT_INS)
     for label, d_k, lead in (("narrow", 4, ()), ("wide", pick(draw, 9, 12), (2, 3))):
-        shapes = (*lead, 5, d_k), (*lead, 6, d_k), (*lead, 6, 7)
-        plan.call("self_attention", *(torch.randn(shape, generator=draw) for shape in shapes), label=label)
+        shapes = {"query": (*lead, 5, d_k), "key": (*lead, 6, d_k), "value": (*lead, 6, 7)}
+        numbers = {name: torch.randn(shape, generator=draw) for name, shape in shapes.items()}
+        inputs = (plan.tensor(f"{label}_{name}", each) for name, each in numbers.items())
+        plan.call("self_attention", *inputs, label=label)
     num_heads, d_k = 3, pick(draw, 4, 6)
     d_model = num_heads * d_k
     attention = plan.call("RepairedAttention", num_heads, d_model)
@@ -1657,6 +1752,10 @@ def _as_printed(query, key, value):
     return torch.matmul(attention, value)
 
 
+def _over_queries(query, key, value):
+    return _attend(dim=-2)(query, key, value)[0]
+
+
 class _Printed(nn.Module):
     """The notes' class, in which only what stops it is replaced, one mistake after the other."""
 
@@ -1693,7 +1792,7 @@ class _Printed(nn.Module):
             q = q * math.sqrt(self.d_k)
         if self.kind == "sqrt_d_model":
             q = q / math.sqrt(self.h)
-        context = self_attention(q, k, v)
+        context = (_over_queries if self.kind == "over_queries" else self_attention)(q, k, v)
         context = context.reshape(x.shape) if self.kind == "merged_by_view" else merge_heads(context)
         return context if self.kind == "no_w_o" else self.w_o(context)
 
@@ -1710,13 +1809,14 @@ REPAIR = Exercise(
     reference={"self_attention": self_attention, "RepairedAttention": RepairedAttention},
     forbidden=ATTENTION_BUILT_INS,
     claims=(
-        Claim("function", 1, "`self_attention` takes d_k from its queries", _of("narrow", "wide")),
+        Claim("function", 1, "`self_attention` takes d_k from its queries", _of("narrow", "wide"), see=NOTES_CLASS),
         Claim(
             "tokens",
             1,
             "a token's output depends on the other tokens, moves along with its token, and is (batch, seq, d_model)",
             _across_tokens,
             reason=_across_in_words,
+            see=NOTES_CLASS,
         ),
         Claim(
             "projections",
@@ -1724,18 +1824,20 @@ REPAIR = Exercise(
             "there are projections, and gradients reach all of them",
             _after("x", _unreached),
             reason=_unreached_in_words,
+            see=NOTES_CLASS,
         ),
         Claim(
             "right",
             1,
             "with given weights the outputs are those of multi-head attention",
             _after("x", _of("loaded", "loaded alone")),
+            see=MULTI_HEAD,
         ),
     ),
     misconceptions=(
         Misconception(
             "as_printed",
-            "the class still uses names that are nowhere defined",
+            "your code still uses names that are nowhere defined",
             NOTES_CLASS,
             _printed("as_printed", _as_printed),
         ),
@@ -1786,6 +1888,12 @@ REPAIR = Exercise(
                 lambda query, key, value: (query @ key.transpose(-2, -1)).softmax(-1) @ value,
             )
             | {"RepairedAttention": lambda h, d_model: _Printed(h, d_model, "no_scale")},
+        ),
+        Misconception(
+            "over_queries",
+            "your softmax runs over the queries: each column adds up to 1, not each row",
+            SOFTMAX,
+            _printed("over_queries", _over_queries),
         ),
         Misconception(
             "sqrt_d_model",
@@ -1845,6 +1953,11 @@ def _drawn(*leading: int, seq_q: int = 4) -> list[Tensor]:
 def _same() -> list[Tensor]:
     query, key, _ = _drawn(2, 3, seq_q=2)
     return [query, key, key]
+
+
+def _zeros() -> list[Tensor]:
+    query, key, value = _drawn(2, 3, seq_q=2)
+    return [torch.zeros_like(query), torch.zeros_like(key), value]
 
 
 def _close(got: Tensor, want: Tensor) -> bool:
@@ -1912,7 +2025,8 @@ BUG_HUNT = bug_hunt(
     misconceptions=(
         Misconception(
             "shapes_only",
-            "your test lets this one pass, as a look at shapes alone would: compare numbers, with a mask and without",
+            "your test lets this one pass, as one would that looks at shapes alone, or whose comparison fails nothing: "
+            "compare numbers, and let a difference raise an error or return False",
             WRONG,
             {"examine_attention": _shapes_only},
         ),
@@ -1947,12 +2061,19 @@ BUG_HUNT = bug_hunt(
             {"examine_attention": _compare(*_same(), None, _some_mask())},
         ),
         Misconception(
+            "equal_scores",
+            "your test lets this one pass, as one would whose queries or keys are all zero: then all scores are equal",
+            SCORES,
+            {"examine_attention": _compare(*_zeros(), None, _some_mask())},
+        ),
+        Misconception(
             "exactly",
             "your test fails a right one, as it would if it asked for equality to the last bit",
             WRONG,
             {"examine_attention": _exactly},
         ),
     ),
+    see=WRONG,
 )
 
 EXERCISES = (

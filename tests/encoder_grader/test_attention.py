@@ -36,6 +36,7 @@ COST = {
         "not_divided": {"weights", "axis", "large"},
         "all_together": {"weights", "axis", "large"},
         "last_axis_always": {"axis"},
+        "first_axis": {"weights", "large"},
     },
     "scaled_dot_product_attention": {
         "no_scale": {"scale"},
@@ -127,6 +128,7 @@ COST = {
         "one_projection": {"projections", "right"},
         "no_w_o": {"projections", "right"},
         "no_scale": {"function", "right"},
+        "over_queries": {"function", "right"},
         "sqrt_d_model": {"right"},
     },
     "bug_hunt": {
@@ -136,6 +138,7 @@ COST = {
         "no_mask": {"mask_inverted", "masked_after"},
         "one_head": {"sqrt_d_model"},
         "same_for_all": {"values_compared"},
+        "equal_scores": {"no_scale", "sqrt_d_model", "values_compared"},
         "exactly": EVERY_BUG | {"right_passes"},
     },
 }
