@@ -44,6 +44,7 @@ class Answers:
         self.read: set[int] = set()  # the steps whose results were asked for
         self.rounding = 0.0  # of the coarsest float type read so far
         self.quantities: dict[str, tuple] = {}  # claim → its quantity, what the types round, the steps read
+        self._results: dict[str, tuple[Any, float]] = {}  # label → what was read, and what its types round
         self.made: dict[str, Any] = {}  # by how a step reads in a message, the result that was read
         self._numbers = {record["label"]: number for number, record in enumerate(recording.records)}
 
@@ -54,8 +55,13 @@ class Answers:
             record = self.recording.records[record["unloaded"]]
         if record["status"] != "ok":
             raise self._unusable(record)
-        expected = self.like._record(label)["value"] if self.like else None
-        result = self._read(record["value"], expected, record["says"])
+        if label not in self._results:
+            expected = self.like._record(label)["value"] if self.like else None
+            before, self.rounding = self.rounding, 0.0
+            self._results[label] = self._read(record["value"], expected, record["says"]), self.rounding
+            self.rounding = before
+        result, rounding = self._results[label]
+        self.rounding = max(self.rounding, rounding)
         self.made[record["says"]] = result
         return result
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 LONGEST_SUBJECT = 70  # characters
+MOST_ARGUMENTS = 6  # that a message shows of a list
 
 
 def pick(draw: torch.Generator, low: int, high: int) -> int:
@@ -164,6 +165,8 @@ class Plan:
             return self._subject(value)
         if isinstance(value, dict):
             return f"a dict of {len(value)}"
+        if isinstance(value, list | tuple) and len(value) > MOST_ARGUMENTS:
+            return f"a {type(value).__name__} of {len(value)}"
         if isinstance(value, list | tuple):
             return ", ".join(map(self._words, value)).join("[]" if isinstance(value, list) else "()")
         return f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)

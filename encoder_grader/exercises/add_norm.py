@@ -488,7 +488,7 @@ def _module_challenge(seed: int) -> Plan:
         plan.call("layer_norm", like, ones, ones, label=f"own {label}")
     start = vectors.clone().requires_grad_()
     right = layer_norm(start, ones, ones)
-    (gradient,) = torch.autograd.grad(right, start, upstream)
+    (gradient,) = torch.autograd.grad((right * upstream).sum(), start)
     plan.hidden["right"] = {"usual eps": right.detach().double(), "gradient of x": gradient.double()}
     for label, like in (("middle", middle), ("large", 1e4 * middle)):
         plan.hidden["right"][label] = layer_norm(like, ones, ones).double()
@@ -1192,7 +1192,7 @@ def _add_norm_challenge(seed: int) -> Plan:
     right_pre = start + layer_norm(start, ones, zeros) @ weight.T
     for kind, own, right in (("post", post, right_post), ("pre", pre, right_pre)):
         plan.gradient(own, upstream, leaf, label=f"own gradient of {kind}")
-        (gradient,) = torch.autograd.grad(right, start, upstream)
+        (gradient,) = torch.autograd.grad((right * upstream).sum(), start)
         plan.hidden["gradients"][kind] = gradient.double()
         plan.hidden["directions"][kind] = _direction((right if kind == "post" else right - start).detach().double())
     plan.train(usual, False)

@@ -1940,8 +1940,8 @@ def examine_attention(attention) -> None:
     for each in (None, mask):
         context, weights = attention(query, key, value, each)
         expected = _weigh(query, key, each)
-        torch.testing.assert_close(weights, expected, atol=1e-5, rtol=1e-4)
-        torch.testing.assert_close(context, expected @ value, atol=1e-5, rtol=1e-4)
+        assert torch.allclose(weights, expected, atol=1e-5, rtol=1e-4)
+        assert torch.allclose(context, expected @ value, atol=1e-5, rtol=1e-4)
 
 
 def _drawn(*leading: int, seq_q: int = 4) -> list[Tensor]:
