@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from encoder_grader.differences import in_figures
 from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.judge import Answers
 from encoder_grader.plan import Plan, pick
@@ -13,6 +14,7 @@ from encoder_lib.feed_forward import FeedForward, gelu
 EQUATION = "“The equation” in chapter 5"
 MAPS = "“The two maps” in chapter 5"
 ALONE = "“Position by position” in chapter 5"
+FOLDS = "“What one layer folds” in chapter 5"
 ONE_MAP = "“Without an activation they are one” in chapter 5"
 BEND = "“What the bend buys” in chapter 5"
 CURVES = "“ReLU and GELU” in chapter 5"
@@ -29,18 +31,18 @@ def _both(label: str):
 
 
 def _errors(right: str, **wrong: str):
-    """The error of a call that fits (none); for each value that does not fit, the error and whether that names it."""
-    return lambda a: (
-        a.raises(right),
-        tuple((word, a.raises(label), a.mentions(label, word)) for label, word in wrong.items()),
-    )
+    """For each value that does not fit, the error of its call and whether that names it; the call `right` has none."""
+
+    def quantity(a: Answers) -> tuple:
+        if a.raises(right):
+            a[right]  # raises, and says what the error was
+        return tuple((word, a.raises(label), a.mentions(label, word)) for label, word in wrong.items())
+
+    return quantity
 
 
 def _other_error(raised: tuple) -> str:
-    fitting, others = raised
-    if fitting:
-        return f"your code raises {fitting} for a value that is allowed"
-    value, error, named = next(other for other in others if other[1:] != ("ValueError", True))
+    value, error, named = next(each for each in raised if each[1:] != ("ValueError", True))
     if error == "ValueError" and not named:
         return f"for {value!r} your ValueError does not name the value that is not allowed"
     return f"for {value!r} your code raises {error or 'no error'}: a ValueError is asked for"
@@ -53,7 +55,9 @@ def _named(*names: str):
 
 def _not_right(right: dict):
     """Says which of some named numbers is not right."""
-    return lambda got: next(f"`{name}` is {value}, which is not right" for name, value in got if value != right[name])
+    return lambda got: next(
+        f"`{name}` is {in_figures(value)}, which is not right" for name, value in got if value != right[name]
+    )
 
 
 # --- 1. the two maps -------------------------------------------------------------------------------------------------
@@ -67,8 +71,9 @@ def _two_maps_challenge(seed: int) -> Plan:
     draw = torch.Generator().manual_seed(seed)
     plan = Plan()
 
-    def call(name: str, kind: str, x: Tensor, d_ff: int) -> None:
+    def call(other: str, kind: str, x: Tensor, d_ff: int) -> None:
         """Call the answer on x with weights of one kind."""
+        name, after = other + kind, "" if kind == "maps" else f"_{kind}"
         d_model = x.shape[-1]
         w_1 = torch.randn(d_model, d_ff, generator=draw)
         w_2 = torch.randn(d_ff, d_model, generator=draw)
@@ -84,22 +89,22 @@ def _two_maps_challenge(seed: int) -> Plan:
         if kind == "places":
             b_1, b_2 = torch.randn(d_ff, generator=draw), torch.randn(d_model, generator=draw)
         inputs = {"x": x, "w_1": w_1, "b_1": b_1, "w_2": w_2, "b_2": b_2}
-        refs = {part: plan.tensor(f"{name} {part}", value) for part, value in inputs.items()}
+        refs = {part: plan.tensor(f"{other}{part}{after}", value) for part, value in inputs.items()}
         plan.call("feed_forward", *refs.values(), label=name)
         if kind == "places":
             moved = x.clone()
             moved[0, 2] += 5 * torch.randn(d_model, generator=draw)
-            refs["x"] = plan.tensor(f"{name} x moved", moved)
+            refs["x"] = plan.tensor(f"{other}x_moved", moved)
             plan.call("feed_forward", *refs.values(), label=f"{name} moved")
 
     for other, batch, seq in (("", 2, 3), ("other_", 1, 5)):
         d_model, d_ff = pick(draw, 6, 8), pick(draw, 10, 13)
         same = torch.randn(batch, 1, d_model, generator=draw).expand(-1, seq, -1)  # all positions alike
         square = (torch.rand(batch, 1, d_ff, generator=draw) + 0.5).expand(-1, seq, -1)
-        call(f"{other}maps", "maps", square, d_ff)  # as wide inside as outside: a transposed weight fits as well
-        call(f"{other}biases", "biases", same.abs(), d_ff)
-        call(f"{other}activated", "activated", same, d_ff)
-        call(f"{other}places", "places", torch.randn(batch, seq, d_model, generator=draw), d_ff)
+        call(other, "maps", square, d_ff)  # as wide inside as outside: a transposed weight fits as well
+        call(other, "biases", same.abs(), d_ff)
+        call(other, "activated", same, d_ff)
+        call(other, "places", torch.randn(batch, seq, d_model, generator=draw), d_ff)
     return plan
 
 
@@ -113,7 +118,7 @@ def _moved_in_words(changed: tuple) -> str:
     if all(each.sum() == 1 for each in changed):
         return "one position of the input was changed, and the output changed at another one"
     counts = " and ".join(f"{int(each.sum())} of {each.numel()}" for each in changed)
-    return f"one position of the input was changed, and {counts} positions of the output changed with it"
+    return f"in two tries one position of the input was changed: {counts} positions of the output changed"
 
 
 def _maps(f):
@@ -130,17 +135,24 @@ TWO_MAPS = Exercise(
     challenge=_two_maps_challenge,
     reference={"feed_forward": feed_forward},
     claims=(
-        Claim("maps", 1, "where nothing is negative and the biases are zero, the output is x·W₁·W₂", _both("maps")),
+        Claim(
+            "maps",
+            1,
+            "where nothing is negative and the biases are zero, the output is x·W₁·W₂",
+            _both("maps"),
+            see=MAPS,
+        ),
         Claim(
             "biases",
             1,
             "b₁ and b₂ are added, each to the output of its own map",
             _both("biases"),
             reason=lambda _: (
-                "with biases that are not zero, the output is another one: "
+                "with biases that are not zero, the output is not the right one: "
                 "look at where you add each of them, and how often"
             ),
             needs=("maps",),
+            see=MAPS,
         ),
         Claim(
             "activation",
@@ -148,10 +160,11 @@ TWO_MAPS = Exercise(
             "max(0, ·) stands between the two maps, and only there",
             _both("activated"),
             reason=lambda _: (
-                "where x·W₁ has entries of both signs, the output is another one: "
+                "where x·W₁ has entries of both signs, the output is not the right one: "
                 "look at what becomes of the negative ones, and where"
             ),
             needs=("maps",),
+            see=WRONG,
         ),
         Claim(
             "alone",
@@ -160,6 +173,7 @@ TWO_MAPS = Exercise(
             _moved,
             reason=_moved_in_words,
             needs=("maps",),
+            see=ALONE,
         ),
     ),
     misconceptions=(
@@ -275,12 +289,12 @@ def _gelu_challenge(seed: int) -> Plan:
     # GELU has become flat or straight there: at ±12 a power of e in float32 is infinite, at ±100 one in float64 too
     far = torch.tensor([5.0, -5.0, 12.0, -12.0, 100.0, -100.0]) + torch.rand(6, generator=draw)
     plan.hidden["far_x"] = far
-    distant = plan.tensor("far_x", far)
+    distant = plan.tensor("x_up_to_101", far)
     plan.call("gelu", distant, label="far_exact")
     plan.call("gelu", distant, approximate="tanh", label="far_tanh")
     plan.call("gelu_derivative", distant, label="far_slope")
     plan.call("gelu", plan.tensor("x_none", x.reshape(rows, 6)), approximate="none", label="none")
-    unknown = plan.tensor("x_unknown", points)
+    unknown = plan.tensor("x_unknown", points.reshape(2, rows, 3))  # of as many axes as the first x
     for label, form in UNKNOWN_FORMS.items():
         plan.call("gelu", unknown, approximate=form, label=label)
     return plan
@@ -321,8 +335,10 @@ def _farthest(right):
 
     def words(curves: tuple) -> str:
         x, y = (torch.cat([part.flatten().double() for part in parts]) for parts in zip(*curves, strict=True))
-        worst = (y - right(x)).abs().argmax()
-        return f"it is farthest off at x = {x[worst]:.4g}, where yours gives {y[worst]:.4g}"
+        errors = (y - right(x)).abs()
+        worst = errors.argmax()
+        small = f", off by {errors[worst]:.1g}" if errors[worst] < 0.01 * y[worst].abs() else ""  # not to be seen
+        return f"yours is farthest off at x = {x[worst]:.4g}, where it gives {y[worst]:.4g}{small}"
 
     return words
 
@@ -344,6 +360,7 @@ GELU = Exercise(
             lambda a: (*_curve("exact")(a), (a.hidden["other_x"], a["none"].flatten())),
             tolerance=1e-5,  # the tanh form is off by up to 5e-4
             reason=_farthest(gelu),
+            see=CURVES,
         ),
         Claim(
             "tanh",
@@ -352,6 +369,7 @@ GELU = Exercise(
             _curve("tanh"),
             tolerance=1e-5,
             reason=_farthest(lambda x: gelu(x, "tanh")),
+            see=CURVES,
         ),
         Claim(
             "derivative",
@@ -359,6 +377,7 @@ GELU = Exercise(
             "`gelu_derivative` is the slope of the exact form",
             _curve("slope"),
             reason=_farthest(gelu_derivative),
+            see=CURVES,
         ),
         Claim(
             "unknown",
@@ -366,6 +385,7 @@ GELU = Exercise(
             "another `approximate` raises a ValueError that names it",
             _errors("exact", **UNKNOWN_FORMS),
             reason=_other_error,
+            see=WRONG,
         ),
     ),
     misconceptions=(
@@ -383,13 +403,13 @@ GELU = Exercise(
         ),
         Misconception(
             "exact_for_tanh",
-            "`approximate` changes nothing: you gave the exact form where the tanh form is asked for",
+            'with `approximate="tanh"` you gave the exact form',
             CURVES,
             _gelus(tanh=gelu),
         ),
         Misconception(
             "erf_without_root",
-            "you gave x to erf as it is: Φ(x) needs erf(x/√2)",
+            "you gave x to erf as it is: erf speaks of a normal number of variance ½",
             CURVES,
             _gelus(exact=lambda x: 0.5 * x * (1 + torch.erf(x))),
         ),
@@ -462,13 +482,13 @@ GELU = Exercise(
         ),
         Misconception(
             "key_error",
-            "looking the form up in a dict raises a KeyError: a ValueError is asked for",
+            "your code raises a KeyError, as a dict does: a ValueError is asked for",
             WRONG,
             {"gelu": lambda x, approximate="none": {"none": gelu(x), "tanh": gelu(x, "tanh")}[approximate]},
         ),
         Misconception(
             "unnamed",
-            "your ValueError does not say which `approximate` it got",
+            "the ValueError for another `approximate` does not name it",
             WRONG,
             _gelus(unnamed=True),
         ),
@@ -552,28 +572,37 @@ def _module_challenge(seed: int) -> Plan:
     learning_x = plan.tensor("x_learning", x, requires_grad=True)
     plan.gradient(plan.call(fresh, learning_x), upstream, learning_x, label="x reached")
     plan.learned(fresh, label="learned")
-    plan.hidden["weights"] = 2 * d_model * d_ff
+    plan.hidden |= {"weights": 2 * d_model * d_ff, "dropout": share}
     return plan
 
 
 def _dropped(a: Answers) -> tuple:
-    """For each activation: what is dropped alike, the output's values, the share that stays, and whether evaluation
-    differs; then the share that stays by default.
+    """For each activation: what should not be so, the output's values, and whether evaluation differs.
 
-    An output is the sum of one hidden entry and half of its neighbour, each of them 1 without dropout.
+    Then the share that stays by default, and `dropout`. An output is the sum of one hidden entry and half of its
+    neighbour, each of them 1 without dropout.
     """
     facts = []
     for activation in ("relu", "gelu"):
         clean, output, again, still = (a[f"{kind} {activation}"] for kind in ("clean", "trained", "again", "still"))
-        varies = bool((still - clean[:1, :1]).abs().max() > 1e-4 * clean.abs().max())
-        if alike := _alike(output, again):  # what its few draws gave is a matter of chance
-            facts.append((alike, "", 0.0, varies))
-            continue
-        output = output / (clean.mean() / 1.5 if clean.any() else 1.0)
-        values = [f"{abs(value):.2f}" for value in output.unique().tolist()]
-        values = list(dict.fromkeys(values))
-        facts.append(("", ", ".join(values[:9]), _share_that_stays(output), varies))
-    return *facts, _share_that_stays(a["by default"])
+        close = 1e-4 * clean.abs().max()
+        varies = bool((still - clean[:1, :1]).abs().max() > close)
+        if (clean - clean[:1, :1]).abs().max() > close:  # of equal positions: nothing is to be compared with it
+            facts.append(("made with dropout=0, your module drops all the same", "", False))
+        elif alike := _alike(output, again):  # what its few draws gave is a matter of chance
+            facts.append((f"in training, {alike}", "", varies))
+        elif not clean.any():
+            zeros = "made with dropout=0, your module gives nothing but zeros where nothing is negative"
+            facts.append((zeros, "", False))
+        else:
+            facts.append(("", _values_in_words(output / (clean.mean() / 1.5)), varies))
+    return *facts, _share_that_stays(a["by default"]), a.hidden["dropout"]
+
+
+def _values_in_words(output: Tensor) -> str:
+    """The values that occur, to two places, the smallest nine of them."""
+    values = dict.fromkeys(f"{round(value, 2) + 0.0:.2f}" for value in output.unique().tolist())  # no -0.00
+    return ", ".join(list(values)[:9]) + (" …" if len(values) > 9 else "")
 
 
 def _share_that_stays(output: Tensor) -> float:
@@ -595,13 +624,18 @@ def _alike(output: Tensor, again: Tensor) -> str:
 
 
 def _dropped_in_words(facts: tuple) -> str:
-    alike, values, _, varies = next((fact for fact in facts[1::-1] if fact[0] or fact[3]), facts[1])
-    if alike:
-        words = f"in training, {alike}"
-    else:
-        words = f"in a network whose outputs are 1 + ½, from two hidden entries, training gives {values}"
-        if facts[2] != 0.9 and "0.00" in values:  # else it is not zeros that are dropped, and the share means nothing
-            words += f"; made without the argument `dropout`, it keeps a share of {facts[2]} of its hidden entries"
+    *networks, by_default, p = facts
+    right = _values_in_words(torch.tensor([0.0, 0.5, 1.0, 1.5]) / (1 - p))
+    wrong = [(words, values, varies) for words, values, varies in networks[::-1] if words or values != right or varies]
+    if not wrong:
+        return f"made without the argument `dropout`, your module keeps a share of {by_default} of its hidden entries"
+    words, values, varies = next((fact for fact in wrong if fact[0] or fact[2]), wrong[0])
+    if values == right:
+        return "in evaluation the output is not that without dropout"
+    words = words or (
+        f"counted so that every output is 1.5 without dropout (1 from one hidden entry, ½ from another), training with "
+        f"dropout={p} gives {values}"
+    )
     return words + ("; in evaluation, too, the output is not that without dropout" if varies else "")
 
 
@@ -704,13 +738,14 @@ MODULE = Exercise(
     challenge=_module_challenge,
     reference={"FeedForward": FeedForward},
     claims=(
-        Claim("relu", 2, "with ReLU, the default, the output is that of the two maps", _both("relu")),
+        Claim("relu", 2, "with ReLU, the default, the output is that of the two maps", _both("relu"), see=MAPS),
         Claim(
             "gelu",
             1,
             '`activation="gelu"` puts the exact GELU in its place',
             _both("gelu"),
             tolerance=1e-5,
+            see=CURVES,
         ),
         Claim(
             "dropout",
@@ -718,6 +753,7 @@ MODULE = Exercise(
             "dropout falls on the hidden entries after the activation and nowhere else, in training only",
             _dropped,
             reason=_dropped_in_words,
+            see=DROPOUT,
         ),
         Claim(
             "unknown",
@@ -725,6 +761,7 @@ MODULE = Exercise(
             "an unknown activation raises a ValueError that names it",
             _errors("fine", **UNKNOWN_ACTIVATIONS),
             reason=_other_error,
+            see=WRONG,
         ),
         Claim(
             "gradients",
@@ -732,6 +769,7 @@ MODULE = Exercise(
             "gradients reach both weights, and x",
             _reached,
             reason=_reached_in_words,
+            see=MAPS,
         ),
     ),
     misconceptions=(
@@ -861,13 +899,13 @@ MODULE = Exercise(
         ),
         Misconception(
             "key_error",
-            "looking the name up in a dict raises a KeyError: a ValueError is asked for",
+            "your code raises a KeyError, as a dict does: a ValueError is asked for",
             WRONG,
             _network(error=KeyError),
         ),
         Misconception(
             "unnamed",
-            "your ValueError does not say which activation it got",
+            "the ValueError for an unknown activation does not name it",
             WRONG,
             _network(word=False),
         ),
@@ -918,7 +956,7 @@ def _ranks(a: Answers) -> tuple:
 
 def _ranks_in_words(got: tuple) -> str:
     widths, rank = next(((widths, rank) for widths, rank in got if rank != min(widths)), got[0])
-    return f"for {' → '.join(map(str, widths))} yours gives {rank}"
+    return f"for {' → '.join(map(str, widths))} yours gives {in_figures(rank)}"
 
 
 def _collapsed(weight=None, bias=None) -> dict:
@@ -943,13 +981,15 @@ COLLAPSE = Exercise(
             reason=lambda _: (
                 "take a row x through both weights, one after the other: your W makes something else of it"
             ),
+            see=ONE_MAP,
         ),
         Claim(
             "bias",
             1,
             "`b` is what both maps make of x = 0",
             _both("bias"),
-            reason=lambda _: "put x = 0 into both maps and follow b₁ and b₂: something else than your b comes out",
+            reason=lambda _: "put x = 0 into both maps and follow b₁ and b₂: something other than your b comes out",
+            see=ONE_MAP,
         ),
         Claim(
             "prediction",
@@ -957,8 +997,9 @@ COLLAPSE = Exercise(
             "`rank_through_2048` and `rank_through_64` are right",
             _named("rank_through_2048", "rank_through_64"),
             reason=_not_right(_predicted_ranks(largest_rank)),
+            see=ONE_MAP,
         ),
-        Claim("rank", 1, "`largest_rank` is right for any three widths", _ranks, reason=_ranks_in_words),
+        Claim("rank", 1, "`largest_rank` is right for any three widths", _ranks, reason=_ranks_in_words, see=ONE_MAP),
     ),
     misconceptions=(
         Misconception(
@@ -1094,6 +1135,7 @@ BY_HAND = Exercise(
             "with the weights of `absolute`, FFN(x) is the absolute value of every x",
             _at_points,
             reason=_points_in_words,
+            see=FOLDS,
         ),
         Claim(
             "exclusive_or",
@@ -1101,25 +1143,26 @@ BY_HAND = Exercise(
             "with the weights of `exclusive_or`, FFN is 1 at (0, 1) and (1, 0), and 0 at (0, 0) and (1, 1)",
             _at_corners,
             reason=_corners_in_words,
+            see=BEND,
         ),
     ),
     misconceptions=(
         Misconception(
             "half",
             "your network gives x where x is positive and 0 elsewhere: the other half of |x| needs a unit of its own",
-            BEND,
+            FOLDS,
             _hand_absolute([[1, 1]], [0, 0], [[0.5], [0.5]], [0]),
         ),
         Misconception(
             "straight",
             "your two units add up to x itself: the second enters with the wrong sign",
-            BEND,
+            FOLDS,
             _hand_absolute([[1, -1]], [0, 0], [[1], [-1]], [0]),
         ),
         Misconception(
             "upside_down",
             "your network gives −|x|",
-            BEND,
+            FOLDS,
             _hand_absolute([[1, -1]], [0, 0], [[-1], [-1]], [0]),
         ),
         Misconception(
@@ -1218,7 +1261,7 @@ def _results(*functions: str):
 
 def _results_in_words(got: tuple) -> str:
     name, sizes, value = next(each for each in got if each[2] != COUNTS.reference[each[0]](*each[1]))
-    return f"`{name}({', '.join(map(str, sizes))})` gives {value}, which is not right"
+    return f"`{name}({', '.join(map(str, sizes))})` gives {in_figures(value)}, which is not right"
 
 
 def _work(attention=None, network=None) -> dict:
@@ -1245,6 +1288,7 @@ COUNTS = Exercise(
             "`paper_attention` and `paper_feed_forward` are right for the paper's sizes",
             _named("paper_attention", "paper_feed_forward"),
             reason=_not_right(_counted()),
+            see=PARAMETERS,
         ),
         Claim(
             "parameters",
@@ -1252,6 +1296,7 @@ COUNTS = Exercise(
             "both functions count the parameters, biases too, for any sizes",
             _results("attention_parameters", "feed_forward_parameters"),
             reason=_results_in_words,
+            see=PARAMETERS,
         ),
         Claim(
             "network_work",
@@ -1259,6 +1304,7 @@ COUNTS = Exercise(
             "`feed_forward_multiply_adds` is right for a whole batch",
             _results("feed_forward_multiply_adds"),
             reason=_results_in_words,
+            see=WORK,
         ),
         Claim(
             "attention_work",
@@ -1266,6 +1312,7 @@ COUNTS = Exercise(
             "`attention_multiply_adds` is right for a whole batch",
             _results("attention_multiply_adds"),
             reason=_results_in_words,
+            see=WORK,
         ),
         Claim(
             "crossover",
@@ -1273,6 +1320,7 @@ COUNTS = Exercise(
             "`crossover` is the length at which both cost the same",
             _results("crossover"),
             reason=_results_in_words,
+            see=CROSSING,
         ),
     ),
     misconceptions=(

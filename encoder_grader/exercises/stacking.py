@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from encoder_grader.bug_hunt import Bug, bug_hunt
+from encoder_grader.differences import in_figures
 from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.judge import Answers, CannotJudge
 from encoder_grader.plan import Plan, Ref, pick
@@ -26,6 +27,7 @@ FINAL_NORM = "“The final norm” in chapter 6"
 TOKENS = "“From tokens” in chapter 6"
 PATCHES = "“From patches” in chapter 6"
 TORCH = "“The names of the weights” in chapter 6"
+CONVENTIONS = "“Torch’s conventions” in chapter 6"
 COST = "“What it costs” in chapter 6"
 POOLING = "“One vector for a sequence” in chapter 6"
 TESTING = "“Testing an encoder” in chapter 6"
@@ -126,7 +128,7 @@ def _layer_challenge(seed: int) -> Plan:
     heads = pick(draw, 2, 3)
     first, second = sizes(draw, heads), sizes(draw, 5 - heads)
     made = layer(*second, layer_weights(draw, second[0], second[2]))
-    plan.call(made, plan.tensor("other x", torch.randn(1, 7, second[0], generator=draw)), label="other post")
+    plan.call(made, plan.tensor("other_x", torch.randn(1, 7, second[0], generator=draw)), label="other post")
     # dropout when none is given: what is left of the one hidden entry, which adds a little to one place, is larger
     little = {n: torch.zeros_like(w) for n, w in layer_weights(draw, second[0], second[2]).items()}
     little["feed_forward.linear_1.bias"][0] = 1
@@ -135,7 +137,7 @@ def _layer_challenge(seed: int) -> Plan:
     plan.load(made, little)
     row = torch.randn(1, 1, second[0], generator=draw)
     row[..., 0] = 0
-    rows = plan.tensor("rows alike", row.expand(100, 2, -1))
+    rows = plan.tensor("rows_alike", row.expand(100, 2, -1))
     plan.call(made, rows, label="a little")
     plan.train(made)
     plan.seed(seed)
@@ -143,7 +145,7 @@ def _layer_challenge(seed: int) -> Plan:
 
     padding = plan.tensor("padding", lengths_mask([5, 3, 3], 5))
     causal = torch.ones(5, 5, dtype=torch.bool).tril()
-    both = plan.tensor("both masks", lengths_mask([5, 3, 3], 5) & causal)
+    both = plan.tensor("both_masks", lengths_mask([5, 3, 3], 5) & causal)
     causal = plan.tensor("causal", causal)
     masks = {"post": {"causal": causal, "padding": padding}, "pre": {"pre causal": causal, "both": both}}
     for kind, norm_first, (d_model, num_heads, d_ff) in (("post", False, first), ("pre", True, second)):
@@ -153,7 +155,7 @@ def _layer_challenge(seed: int) -> Plan:
         x = torch.randn(3, 5, d_model, generator=draw)
         x[2, :3] = x[1, :3]
         x[2, 3:] = 3 * torch.randn(2, d_model, generator=draw)
-        x = plan.tensor(f"{kind} x", x)
+        x = plan.tensor(f"x_{kind}", x)
         output = plan.call(made, x, label=kind)
         plan.reached(output, torch.randn(3, 5, d_model, generator=draw), made, label=f"{kind} reached")
         for name, mask in masks[kind].items():
@@ -168,7 +170,7 @@ def _layer_challenge(seed: int) -> Plan:
     weights = layer_weights(draw, 8, 1)
     weights |= {"attention.w_o.bias": torch.zeros(8), "feed_forward.linear_2.bias": torch.zeros(8)}
     weights |= {"feed_forward.linear_1.bias": torch.tensor([9.0])}  # past the ReLU's corner
-    rows = plan.tensor("equal rows", torch.randn(1, 1, 8, generator=draw).expand(80, 1, 8))
+    rows = plan.tensor("equal_rows", torch.randn(1, 1, 8, generator=draw).expand(80, 1, 8))
     off = {"attention": "feed_forward.linear_2.weight", "feed-forward": "attention.w_o.weight"}
     off = {name: {other: torch.zeros_like(weights[other])} for name, other in off.items()}
     plan.seed(seed)
@@ -183,9 +185,9 @@ def _layer_challenge(seed: int) -> Plan:
 
 
 def _no_gradient(a: Answers, kind: str) -> str:
-    """The first weight matrix that does not learn, as the beginning of a sentence."""
+    """Which weight matrix is the first that does not learn; empty where all do."""
     cut_off = [name for name, reached in a[f"{kind} reached"].items() if not reached]
-    return f"that `{cut_off[0]}` gets no gradient" if cut_off else ""
+    return f"`{cut_off[0]}` gets no gradient" if cut_off else ""
 
 
 def _mask_at_work(a: Answers) -> tuple:
@@ -212,10 +214,11 @@ def _mask_in_words(got: tuple) -> str:
     hidden, later, pre, seen, training, gone, *_ = got
     if not seen:
         return "without a mask, what stands at one position has no influence on the others"
-    leaks = {"a padding mask": hidden, "a causal mask": later, "`norm_first=True`": pre, "`train()`": training}
-    with_ = " and with ".join(name for name, holds in leaks.items() if not holds)
-    if with_:
-        return f"with {with_}, what stands at a masked position changes the output at positions that may not see it"
+    masks = {"with a padding mask": hidden, "with a causal mask": later}
+    when = " and ".join(name for name, holds in masks.items() if not holds)
+    when = when or ("with `norm_first=True`" if not pre else "in training" if not training else "")
+    if when:
+        return f"{when}, what stands at a masked position changes the output at positions that may not see it"
     if not gone:
         return "a call without a mask still hides what the mask of an earlier call hid"
     return "a padding mask that hides something changes nothing, or one that hides nothing changes something"
@@ -269,7 +272,7 @@ def _quiet(a: Answers) -> tuple:
 
 
 def _quiet_in_words(got: tuple) -> str:
-    facts, what = (got[:2], "with dropout=0 the output in training is another than in evaluation")
+    facts, what = (got[:2], "with dropout=0 the output in training differs from that in evaluation")
     if all(facts):
         facts, what = (got[2:], "in evaluation the output depends on `dropout`")
     return what + ("" if not any(facts) else f" where `norm_first={facts[0]}`")
@@ -349,12 +352,16 @@ ENCODER_LAYER = Exercise(
             2,
             "post-norm: attention, then feed-forward, each in its Add & Norm",
             lambda a: (a["post"], a["other post"], _no_gradient(a, "post")),
+            reason=lambda got: got[-1] or None,
+            see=ONE_LAYER,
         ),
         Claim(
             "pre",
             1,
             "`norm_first=True`: both sub-layers get the normalised stream",
             lambda a: (a["pre"], _no_gradient(a, "pre")),
+            reason=lambda got: got[-1] or None,
+            see=ONE_LAYER,
         ),
         Claim(
             "mask",
@@ -362,6 +369,7 @@ ENCODER_LAYER = Exercise(
             "what the mask hides has no influence, for padding masks and causal ones",
             _mask_at_work,
             reason=_mask_in_words,
+            see=EVERY_LAYER,
         ),
         Claim(
             "dropout",
@@ -369,6 +377,7 @@ ENCODER_LAYER = Exercise(
             "in training, `dropout` acts on the attention weights, the inner entries and both outputs",
             _dropped,
             reason=_dropped_in_words,
+            see=DROPOUT,
         ),
         Claim(
             "quiet",
@@ -376,6 +385,7 @@ ENCODER_LAYER = Exercise(
             "with `dropout=0`, and in evaluation, nothing is dropped",
             _quiet,
             reason=_quiet_in_words,
+            see=DROPOUT,
         ),
     ),
     misconceptions=(
@@ -400,7 +410,7 @@ ENCODER_LAYER = Exercise(
         Misconception(
             "second_residual_from_input",
             "your second residual adds the layer's input: it should add what went into the second sub-layer",
-            WRONG_WAYS,
+            ONE_LAYER,
             _layer(forward=_second_residual_from_input),
         ),
         Misconception(
@@ -435,7 +445,7 @@ ENCODER_LAYER = Exercise(
         ),
         Misconception(
             "length_first",
-            "your attention looks from example to example: it takes the second axis for the length",
+            "your attention looks from example to example: it takes the batch for the length",
             WRONG_WAYS,
             _layer(forward=_length_first),
         ),
@@ -448,7 +458,7 @@ ENCODER_LAYER = Exercise(
         Misconception(
             "mask_inverted",
             "you turn the mask round: in this book True means that a key may be attended to",
-            EVERY_LAYER,
+            CONVENTIONS,
             _layer(mask=lambda mask: None if mask is None else ~mask),
         ),
         Misconception(
@@ -515,7 +525,7 @@ def _encoder_challenge(seed: int) -> Plan:
         one, three = torch.randn(1, 7, d_model, generator=draw), torch.randn(3, 7, d_model, generator=draw)
         three[1] = one[0]
         three[2, :4] = three[1, :4]  # what its padding hides is all that sets it apart
-        one, three = plan.tensor(f"{kind} x", one), plan.tensor(f"{kind} xs", three)
+        one, three = plan.tensor(f"x_{kind}", one), plan.tensor(f"xs_{kind}", three)
         train(made, layers, False)
         for i, layer in enumerate(layers):
             plan.call(layer, one, label=f"{kind} fresh {i}")
@@ -530,7 +540,8 @@ def _encoder_challenge(seed: int) -> Plan:
         plan.learned(own, label=f"numbers of one {kind} layer")
         if not norm_first:
             plan.call(layers[-1], three, label="post last alone")
-            chain(made, layers, three, "padding", plan.tensor("padding", lengths_mask([7, 4, 4], 7)))
+            _, first, *_ = chain(made, layers, three, "padding", plan.tensor("padding", lengths_mask([7, 4, 4], 7)))
+            plan.call(layers[2], plan.call(layers[1], first), label="padding in the first alone")
             dropped(layers[0], one, "post dropped")
             continue
         upstream = torch.randn(1, 7, d_model, generator=draw)
@@ -579,12 +590,17 @@ def _times_one_layer(a: Answers) -> tuple:
 def _times_in_words(got: tuple) -> str:
     post, pre, single, reached, number, *_ = got
     if post != 3:
-        return f"the encoder knows {post} layers' worth of weights, where num_layers=3"
+        return f"with num_layers=3, the encoder knows the weights of {_layers(post)}"
     if pre != number:
-        return f"with `norm_first=True`, the encoder knows {pre} layers' worth of weights, where num_layers={number}"
+        return f"with `norm_first=True` and num_layers={number}, the encoder knows the weights of {_layers(pre)}"
     if single != 1:
-        return f"the encoder knows {single} layers' worth of weights, where num_layers=1"
-    return f"{reached:g} layers' worth of weights get a gradient, where num_layers={number}"
+        return f"with num_layers=1, the encoder knows the weights of {_layers(single)}"
+    only = f"only {_layers(reached)}" if reached else "none"
+    return f"with `norm_first=True` and num_layers={number}, the gradient reaches the weights of {only}"
+
+
+def _layers(number: float) -> str:
+    return f"{number:g} layer" if number == 1 else f"{number:g} layers"
 
 
 def _all_differ(a: Answers) -> bool:
@@ -613,7 +629,8 @@ def _chained_in_words(got: tuple) -> str:
     if first:
         return "the output is that of your first layer: the others are never called, or have no say"
     if not right:
-        return "the output is not that of your layers, called one after another"
+        order = "called in order, each on what the one before it made"
+        return f"the output is not that of `num_layers` of your layers, {order}"
     return "your layers do not do what `EncoderLayer(d_model, num_heads, d_ff)` does with the same weights"
 
 
@@ -635,9 +652,9 @@ def _handed_on(a: Answers) -> tuple:
     """Whether each layer has the mask, with or without a norm at the end: another claim looks at that.
 
     Where the layers are not called one after another, which is another claim's too, padding must leave no trace, as
-    far as it leaves none in the layers. If this is wrong, whether in pre-norm alone, and whether the mask changes
-    nothing. Then whether the layers drop as a layer of one's own does, where it is one; if not, whether in pre-norm
-    alone; and whether they do so where no dropout is given.
+    far as it leaves none in the layers. If this is wrong, whether in pre-norm alone, whether the mask changes nothing,
+    and whether the first layer alone has it. Then whether the layers drop as a layer of one's own does, where it is
+    one; if not, whether in pre-norm alone; and whether they do so where no dropout is given.
     """
 
     def untouched(label: str) -> bool:
@@ -655,11 +672,13 @@ def _handed_on(a: Answers) -> tuple:
     }
     plain = close(a["plain"], a["plain, one's own"]) or not _as_own(a, "post")
     ignored = not right and close(a["padding"], a["post"])
-    return right, post and not pre, ignored, all(drops.values()), drops["post"] and not drops["pre"], plain
+    ends = (lambda x: x, standardised)
+    first_alone = not post and any(close(a["padding"], end(a["padding in the first alone"])) for end in ends)
+    return right, post and not pre, ignored, first_alone, all(drops.values()), drops["post"] and not drops["pre"], plain
 
 
 def _handed_on_in_words(got: tuple) -> str:
-    right, masked_post, _, drops, drops_post, _ = got
+    right, masked_post, _, _, drops, drops_post, _ = got
     if not right:
         where = "with `norm_first=True`, " if masked_post else ""
         return f"{where}the output is not that of your layers, each called with the mask"
@@ -698,7 +717,7 @@ def _norm_between(a: Answers) -> bool:
 def _normalised_end_in_words(got: tuple) -> str:
     right, learned, own, in_training, used, *_ = got
     if not right:
-        return "the output is not the last layer's, normalised"
+        return "the output is not that of `num_layers` layers in order, with one norm after the last"
     if not own:
         return "your layers do not do what `EncoderLayer(…, norm_first=True)` does with the same weights"
     if not learned:
@@ -755,6 +774,7 @@ ENCODER = Exercise(
             "each of the `num_layers` layers has weights of its own, and the encoder knows them all",
             _times_one_layer,
             reason=_times_in_words,
+            see=INDEPENDENT,
         ),
         Claim(
             "different_start",
@@ -762,6 +782,7 @@ ENCODER = Exercise(
             "no two layers start with the same numbers",
             _all_differ,
             reason=lambda _: "two of your fresh layers give the same output for the same input",
+            see=INDEPENDENT,
         ),
         Claim(
             "chained",
@@ -769,6 +790,7 @@ ENCODER = Exercise(
             "post-norm: each layer gets what the one before it made, and nothing follows the last",
             _chained,
             reason=_chained_in_words,
+            see=FINAL_NORM,
         ),
         Claim(
             "mask",
@@ -776,6 +798,7 @@ ENCODER = Exercise(
             "every layer gets the mask, and was made with `dropout`",
             _handed_on,
             reason=_handed_on_in_words,
+            see=EVERY_LAYER,
         ),
         Claim(
             "final_norm",
@@ -783,6 +806,7 @@ ENCODER = Exercise(
             "`norm_first=True`: the layers are pre-norm, and one layer norm follows the last",
             _normalised_end,
             reason=_normalised_end_in_words,
+            see=FINAL_NORM,
         ),
     ),
     misconceptions=(
@@ -850,7 +874,7 @@ ENCODER = Exercise(
         Misconception(
             "last_missing",
             "your last layer is never called",
-            WRONG_WAYS,
+            FINAL_NORM,
             _encoder(order=lambda layers: layers[:-1]),
         ),
     ),
@@ -910,7 +934,7 @@ def _token_challenge(seed: int) -> Plan:
     for label, ids in (("embedded", one), ("other embedded", other)):
         plan.call(embed, ids, label=label)
     plan.call(embed, same, label="same embedded")
-    rows = plan.call(embed, plan.tensor("one_word twice", plan.tensors["one_word"][:, :4]))
+    rows = plan.call(embed, plan.tensor("one_word_twice", plan.tensors["one_word"][:, :4]))
     plan.learned(made, label="numbers of all")
     for part in ("embedding", "encoder"):
         plan.learned(plan.attribute(made, part), label=f"numbers of {part}")
@@ -945,7 +969,7 @@ def _token_challenge(seed: int) -> Plan:
         plan.seed(seed)  # layers that drop what they should keep do so alike in both
         embedded = plan.call(plan.attribute(made, "embed"), ids)
         for label, mask in masks.items():
-            mask = None if mask is None else plan.tensor(f"{label} of {name}", mask)
+            mask = None if mask is None else plan.tensor(f"{label}_mask_of_{name}", mask)
             by_hand = plan.call(plan.attribute(made, "encoder"), embedded, mask=mask, label=f"{name} {label}")
             if made is default and label == "by_hand":
                 compare_gradients(plan, made, output, by_hand, torch.randn(3, 6, d_model, generator=draw))
@@ -953,8 +977,8 @@ def _token_challenge(seed: int) -> Plan:
 
     load_layers(plan, [whole, own], draw, 1, d_model, d_ff)
     all_seen = torch.ones(1, 1, 1, 6, dtype=torch.bool)
-    embedded = outputs(made, "unpadded", words(1, 6), by_hand=all_seen, all_hidden=~all_seen)
-    plan.call(own, as_float(plan, embedded), mask=all_seen, label="unpadded by an encoder of one's own")
+    embedded = outputs(made, "unpadded_ids", words(1, 6), by_hand=all_seen, all_hidden=~all_seen)
+    plan.call(own, as_float(plan, embedded), mask=all_seen, label="unpadded_ids by an encoder of one's own")
     _ask_for_pre_norm(plan, whole, d_model, draw)
     for model, pad_id in ((made, 0), (default, other_pad)):
         padded = words(3, 6)
@@ -964,10 +988,10 @@ def _token_challenge(seed: int) -> Plan:
         masks = {"by_hand": mask, "unmasked": None, "inverted": ~mask} if pad_id == 0 else {"by_hand": mask}
         if pad_id:
             masks["pad_0"] = padding_mask(padded, 0)
-        outputs(model, f"pad {bool(pad_id)}", padded, **masks)
+        outputs(model, "other_padded_ids" if pad_id else "padded_ids", padded, **masks)
         if pad_id == 0:
             plan.train(made)
-            outputs(made, "in training", padded, by_hand=mask)
+            outputs(made, "padded_ids_in_training", padded, by_hand=mask)
     plan.hidden["real"] = lengths_mask([6, 4, 2], 6)[:, 0, 0]
     return plan
 
@@ -999,7 +1023,7 @@ def _is_pre_norm(a: Answers) -> bool:
 
 def _all_hidden(a: Answers) -> bool:
     """Whether nothing attends to the words of a sentence without padding."""
-    return "real" in a.hidden and close(a["unpadded"], a["unpadded all_hidden"])
+    return "real" in a.hidden and close(a["unpadded_ids"], a["unpadded_ids all_hidden"])
 
 
 def _through_encoder(name: str, norm_first: bool, alone: str | None = None):
@@ -1018,45 +1042,50 @@ def _through_encoder(name: str, norm_first: bool, alone: str | None = None):
         through = close(a[name], a[f"{name} by_hand"])
         if alone is not None:
             a[alone]  # raises where it is no batch of one
+            if not through:
+                _same_in_every_call(a)
         learns = _reached(a, "reached by_hand") <= _reached(a, "reached")
         return through, as_own, kind, quiet, noisy, learns, not through and _all_hidden(a)
 
     return quantity
 
 
-def _encoder_in_words(got: tuple, output: str, expected: str) -> str:
+def _encoder_in_words(got: tuple, output: str, expected: str, where: str = "") -> str:
     by_hand, as_own, _, quiet, noisy, *_ = got
     if not by_hand:
-        return f"your output is not `{output}`"
+        return f"{where}your output is not that of `{output}`"
     if not as_own:
-        return f"`encoder` is not an `Encoder` with the sizes you were given, {expected}"
+        sizes = "the sizes you were given (num_layers, num_heads and d_ff, too)"
+        return f"`encoder` is not a {expected} `Encoder` of {sizes}"
     if quiet and noisy:
         return f"some weights get a gradient from `{output}`, but none from your output"
     p, drops = (0, "something") if not quiet else (0.5, "nothing")
     return f"with dropout={p} your `encoder` drops {drops} in training"
 
 
-def _word_difference(a: Answers) -> tuple:
+def _word_difference(a: Answers) -> dict:
     """Two sentences' embeddings minus each other: the positions cancel, the factor does not.
 
     And whether the row of word 0 learns where the padding is another.
     """
-    return a["embedded"] - a["other embedded"], any(a["word 0 learns"].values())
+    difference = a["embedded"] - a["other embedded"]
+    return {"`embed` of some words, less that of others": difference, "word 0 learns": any(a["word 0 learns"].values())}
 
 
-def _word_difference_in_words(got: tuple) -> str | None:
-    return None if got[1] else "with a pad_id other than 0, the row of word 0 gets no gradient"
+def _word_difference_in_words(got: dict) -> str | None:
+    return None if got["word 0 learns"] else "with a pad_id other than 0, the row of word 0 gets no gradient"
 
 
-def _position_difference(a: Answers) -> Tensor:
+def _position_difference(a: Answers) -> dict:
     """The same word everywhere, minus its first use: the word cancels."""
     if a["numbers of all"] > a["numbers of embedding"] + a["numbers of encoder"]:
         raise CannotJudge("numbers beside those of `embedding` and `encoder` learn", ("learned positions",))
-    return a["same embedded"][:, 1:] - a["same embedded"][:, :1]
+    same = a["same embedded"]
+    return {"`embed` of one word at all positions, less that at position 0": same - same[:, :1]}
 
 
 def _embedding_dropped(a: Answers) -> tuple:
-    """Whether about half is dropped; whether the rest is doubled; and whether nothing happens at all.
+    """How much is dropped, if that is not about half; whether the rest is doubled; and whether nothing happens at all.
 
     Whether other entries are dropped the next time; and whether the default is 0.1, which the rest tells exactly.
     """
@@ -1064,7 +1093,9 @@ def _embedding_dropped(a: Answers) -> tuple:
     gone = (dropped == 0) & (kept != 0)
     nothing, anew = torch.allclose(dropped, kept, atol=1e-4), not torch.equal(dropped, a["dropped again"])
     by_default = _rest_is_divided(a["default dropped"], a["default kept"], 0.9)
-    return 0.4 < gone.double().mean().item() < 0.6, _rest_is_divided(dropped, kept, 0.5), nothing, anew, by_default
+    share = gone.double().mean().item()
+    share = "" if 0.4 < share < 0.6 else f"{100 * share:.0f} %"
+    return share, _rest_is_divided(dropped, kept, 0.5), nothing, anew, by_default
 
 
 def _rest_is_divided(dropped: Tensor, kept: Tensor, share: float) -> bool:
@@ -1074,9 +1105,11 @@ def _rest_is_divided(dropped: Tensor, kept: Tensor, share: float) -> bool:
 
 
 def _embedding_dropped_in_words(got: tuple) -> str:
-    half, doubled, _, anew, _ = got
-    if not (half and doubled):
-        return "in training, at dropout=0.5, about half of the entries of `embed` should be 0, the rest doubled"
+    share, doubled, _, anew, _ = got
+    if share or not doubled:
+        yours = f"in yours {share} are 0" if share else "in yours the rest is not"
+        right = "about half of the entries of `embed` should be 0, the rest doubled"
+        return f"in training, at dropout=0.5, {right}: {yours}"
     if not anew:
         return "in training, `embed` drops the same entries in every call"
     return "made without `dropout`, your TokenEncoder does not drop at the default rate that the exercise states"
@@ -1089,8 +1122,8 @@ def _padding_hidden(a: Answers) -> tuple:
     def same(name: str, how: str) -> bool:
         return close(a[name][real], a[f"{name} {how}"][real])
 
-    hidden = tuple(same(name, "by_hand") for name in ("pad False", "pad True", "in training"))
-    instead = (("pad False", "unmasked"), ("pad False", "inverted"), ("pad True", "pad_0"))
+    hidden = tuple(same(name, "by_hand") for name in ("padded_ids", "other_padded_ids", "padded_ids_in_training"))
+    instead = (("padded_ids", "unmasked"), ("padded_ids", "inverted"), ("other_padded_ids", "pad_0"))
     return *hidden, *(not all(hidden) and same(*each) for each in instead)
 
 
@@ -1147,21 +1180,30 @@ TOKEN_ENCODER = Exercise(
             "`embed` takes each word's row times √d_model",
             _word_difference,
             reason=_word_difference_in_words,
+            see=TOKENS,
         ),
-        Claim("positions", 1, "`embed` then adds each position's sines and cosines, once", _position_difference),
+        Claim(
+            "positions",
+            1,
+            "`embed` then adds each position's sines and cosines, once",
+            _position_difference,
+            see=TOKENS,
+        ),
         Claim(
             "dropout",
             1,
             "in training, `dropout` acts on the sum of the two",
             _embedding_dropped,
             reason=_embedding_dropped_in_words,
+            see=TOKENS,
         ),
         Claim(
             "layers",
             1,
             "what `embed` makes goes through `encoder`, which is post-norm and made with `dropout`",
-            _through_encoder("unpadded", norm_first=False),
-            reason=lambda got: _encoder_in_words(got, "encoder(embed(ids))", "post-norm"),
+            _through_encoder("unpadded_ids", norm_first=False),
+            reason=lambda got: _encoder_in_words(got, "encoder(embed(ids))", "post-norm", "for ids without padding "),
+            see=TOKENS,
         ),
         Claim(
             "padding",
@@ -1169,6 +1211,7 @@ TOKEN_ENCODER = Exercise(
             "nothing attends to padding, whatever `pad_id` is",
             _padding_hidden,
             reason=_padding_in_words,
+            see=TOKENS,
         ),
     ),
     misconceptions=(
@@ -1180,7 +1223,7 @@ TOKEN_ENCODER = Exercise(
         ),
         Misconception(
             "scaled_twice",
-            "you multiply by √d_model, which `TokenEmbedding` has already done",
+            "your rows come out √d_model times too large (mind that `TokenEmbedding` multiplies already)",
             TOKENS,
             _tokens(factor=lambda root: root),
         ),
@@ -1211,14 +1254,14 @@ TOKEN_ENCODER = Exercise(
         ),
         Misconception(
             "mask_forgotten",
-            "your layers attend to padding: nobody made a mask",
+            "your layers attend to padding, as if there were no mask",
             TOKENS,
             _tokens(mask=lambda ids, pad_id: None),
         ),
         Misconception(
             "mask_inverted",
             "your mask is True at the padding: in this book True means that a key may be attended to",
-            TOKENS,
+            CONVENTIONS,
             _tokens(mask=lambda ids, pad_id: ~padding_mask(ids, pad_id)),
         ),
         Misconception(
@@ -1253,18 +1296,18 @@ def _patch_challenge(seed: int) -> Plan:
     matrix = torch.randn(d_model, channels * patch_size**2, generator=draw) / 3
     weights = {"projection.weight": matrix, "projection.bias": torch.randn(d_model, generator=draw)}
     plan.load(plan.attribute(made, "embedding"), weights)
-    one, other = images("images"), images("other images")
+    one, other = images("images"), images("other_images")
     embed = plan.attribute(made, "embed")
     plan.call(embed, one, label="embedded in training")
     plan.train(made, False)
     image = plan.tensors["images"][:1]
-    compare_with_own(plan, whole, own, plan.call(embed, plan.tensor("one image twice", image.expand(2, -1, -1, -1))))
+    compare_with_own(plan, whole, own, plan.call(embed, plan.tensor("one_image_twice", image.expand(2, -1, -1, -1))))
     whole, own = whole[0.0], own[0.0]
     plan.train(made, False)
     plan.train(own, False)
     embedded = plan.call(embed, one, label="embedded")
     plan.call(embed, other, label="other embedded")
-    alone = plan.tensor("one image", image)
+    alone = plan.tensor("one_image", image)
     plan.call(embed, alone, label="embedded alone")
     load_layers(plan, [whole, own], draw, 2, d_model, d_ff)
     output = plan.call(made, one, label="output")
@@ -1280,7 +1323,7 @@ def _patch_challenge(seed: int) -> Plan:
     plan.reached(embedded, upstream, plan.attribute(made, "embedding"), label="patches learn")
     wide = plan.call("PatchEncoder", 2, 1, 1, WIDE, 1, 1, 1)  # with the default dropout
     plan.parameter(wide, "class_token", (1, 1, WIDE), label="fresh class token")
-    pixels = plan.tensor("small images", torch.randn(2, 1, 2, 2, generator=draw))
+    pixels = plan.tensor("small_images", torch.randn(2, 1, 2, 2, generator=draw))
     for training, label in ((True, "dropped"), (False, "kept")):
         plan.train(wide, training)
         plan.call(plan.attribute(wide, "embed"), pixels, label=f"default {label}")
@@ -1306,7 +1349,14 @@ def _drawn_anew(a: Answers) -> bool:
     return not close(a["embedded in training"], a["embedded"])
 
 
+def _same_in_every_call(a: Answers) -> None:
+    """Raises where the same images give other rows in every call, the class token's among them."""
+    if _varies(a)[0] and _drawn_anew(a) and not close(a["embedded alone"], a["embedded"][:1]):
+        raise CannotJudge("`embed` gives something else in every call, for the same images", ("drawn anew",))
+
+
 def _in_front(a: Answers) -> tuple:
+    _same_in_every_call(a)
     varies, alone = _varies(a), close(a["embedded alone"], a["embedded"][:1])
     return not varies[0], bool(varies[1:].any()), alone, bool(varies[-1]), bool(varies[0]) and _drawn_anew(a)
 
@@ -1314,21 +1364,24 @@ def _in_front(a: Answers) -> tuple:
 def _in_front_in_words(got: tuple) -> str:
     first, others, alone, *_ = got
     if first and others and not alone:
-        return "`embed` makes something else of an image alone than of the same image among others"
+        return "`embed` does not make the same of an image alone as of that image among others"
     return f"{'no row' if first else 'row 0'} of `embed` depends on the image"
 
 
-def _patch_rows(a: Answers) -> tuple:
+def _patch_rows(a: Answers) -> dict:
     """What a change of the image changes, wherever the class token stands; and whether the patches' map learns."""
+    _same_in_every_call(a)
     rows, patches = int(_varies(a).sum()), a["embedded"].shape[1] - 1
     if rows != patches:
         message = f"{rows} rows of `embed` depend on the image, where there are {patches} patches"
         raise CannotJudge(message, ("rows", rows - patches, _drawn_anew(a)))
-    return (a["embedded"] - a["other embedded"])[:, _varies(a)], any(a["patches learn"].values())
+    difference = (a["embedded"] - a["other embedded"])[:, _varies(a)]
+    what = "the patches' rows of `embed` for some images, less those for others"
+    return {what: difference, "the patches learn": any(a["patches learn"].values())}
 
 
-def _patch_rows_in_words(got: tuple) -> str | None:
-    return None if got[1] else "the weights of `embedding` get no gradient"
+def _patch_rows_in_words(got: dict) -> str | None:
+    return None if got["the patches learn"] else "the weights of `embedding` get no gradient"
 
 
 def _class_token_learns(a: Answers) -> tuple:
@@ -1352,7 +1405,13 @@ def _class_token_in_words(got: tuple) -> str:
         return "the class token has no part in what `embed` makes"
     if not learns:
         return "the class token gets no gradient"
-    words = {"nothing": "all 0", "one-sided": "not spread around 0", "bounded": "not drawn from a normal distribution"}
+    words = {
+        "nothing": "all 0",
+        "unit size": "of about unit size, which is too large",
+        "huge": "far too large",
+        "one-sided": "not spread around 0",
+        "bounded": "not drawn from a normal distribution",
+    }
     return f"the numbers of a fresh class token are {words.get(size, f'too {size}')}"
 
 
@@ -1361,6 +1420,7 @@ def _placed(a: Answers) -> tuple:
 
     And whether `embed`, where it drops, does so by default at 0.1.
     """
+    _same_in_every_call(a)
     try:
         a["first table"]
     except CannotJudge:
@@ -1374,7 +1434,7 @@ def _placed(a: Answers) -> tuple:
 
 def _placed_in_words(got: tuple) -> str:
     if not got[2]:
-        return "with dropout=0 `embed` gives something else in training than in evaluation"
+        return "with dropout=0 `embed` does not give the same in training as in evaluation"
     if not got[1]:
         return "the table of `positions` gets no gradient"
     if not got[3]:
@@ -1425,6 +1485,7 @@ PATCH_ENCODER = Exercise(
             "`embed` puts the class token in front, the same for every image",
             _in_front,
             reason=_in_front_in_words,
+            see=PATCHES,
         ),
         Claim(
             "patches",
@@ -1432,6 +1493,7 @@ PATCH_ENCODER = Exercise(
             "the other rows are the patches' vectors, in order",
             _patch_rows,
             reason=_patch_rows_in_words,
+            see=PATCHES,
         ),
         Claim(
             "positions",
@@ -1439,6 +1501,7 @@ PATCH_ENCODER = Exercise(
             "every row, the class token's too, gets its own learned position",
             _placed,
             reason=_placed_in_words,
+            see=PATCHES,
         ),
         Claim(
             "learned",
@@ -1446,6 +1509,7 @@ PATCH_ENCODER = Exercise(
             "the class token is a parameter of shape (1, 1, d_model), drawn from N(0, 0.02²), and learns",
             _class_token_learns,
             reason=_class_token_in_words,
+            see=PATCHES,
         ),
         Claim(
             "layers",
@@ -1453,6 +1517,7 @@ PATCH_ENCODER = Exercise(
             "what `embed` makes goes through `encoder`, which is pre-norm and made with `dropout`",
             _through_encoder("output", norm_first=True, alone="output of one"),
             reason=lambda got: _encoder_in_words(got, "encoder(embed(images))", "pre-norm"),
+            see=PATCHES,
         ),
     ),
     misconceptions=(
@@ -1490,7 +1555,12 @@ PATCH_ENCODER = Exercise(
             _patches(sinusoidal=True),
         ),
         Misconception("zeros", "your class token starts as zeros", PATCHES, _patches(std=0.0)),
-        Misconception("unit_size", "your class token is drawn from N(0, 1)", PATCHES, _patches(std=1.0)),
+        Misconception(
+            "unit_size",
+            "your class token starts with numbers of about unit size, as from N(0, 1)",
+            PATCHES,
+            _patches(std=1.0),
+        ),
         Misconception("post_norm", "your encoder is post-norm: ViT is pre-norm", PATCHES, _patches(norm_first=False)),
         Misconception(
             "encoder_default_dropout",
@@ -1551,7 +1621,9 @@ def _torch_challenge(seed: int) -> Plan:
         num_heads = pick(draw, 2, 3)
         weights = torch_layer_weights(draw, 3 * num_heads, pick(draw, 11, 16))
         shuffled = [list(weights)[i] for i in torch.randperm(len(weights), generator=draw)]
-        given = {n: plan.tensor(f"{label} {n}", weights[n]) for n in shuffled if not n.endswith(without or "nothing")}
+        kept = [name for name in shuffled if not name.endswith(without or "nothing")]
+        after = "_without_biases" if without else ""
+        given = {name: plan.tensor(name + after, weights[name]) for name in kept}
         mapped = plan.call("from_torch", given, label=label)
         if label == "mapped":
             for name in (*_PROJECTIONS, *_PARTS.values()):
@@ -1577,24 +1649,42 @@ def _names(a: Answers) -> tuple:
     return tuple(found)
 
 
-def _names_in_words(got: tuple) -> str:
-    names = got[0].split(", ") if got[0] else []
-    theirs = [name for name in names if name in _PARTS or "in_proj" in name]
-    if theirs:
-        return f"`{theirs[0]}` is a name of torch's"
-    without = got[1].split(", ") if got[1] else []
-    return f"you return {len(names)} tensors; from a layer without biases, {len(without)}"
+def _names_in_words(got: tuple) -> str | None:
+    everything = {*_PROJECTIONS, *_PARTS.values()}
+    weights = {name for name in everything if name.endswith((".weight", ".gamma"))}
+    for found, known, where in zip(got, (everything, weights), ("", "from a layer without biases: "), strict=True):
+        names = found.split(", ")
+        if not found:
+            return f"{where}no tensor holds anything but zeros"
+        for name in names:
+            if name in _PARTS or "in_proj" in name:
+                return f"{where}`{name}` is a name of torch's"
+        for name in sorted(known.difference(names)):
+            return f"{where}`{name}` is missing"
+        for name in sorted(set(names) - known):
+            return f"{where}`{name}` {'is there all the same' if name in everything else 'is no name of your layer'}"
+    return None
 
 
-def _parts(names: tuple[str, ...]):
-    """The quantity of some tensors; an empty one stands for each that is missing."""
-    return lambda a: tuple(a[name] if name in _tensors(a, "mapped") else torch.zeros(0) for name in names)
+def _parts(names: tuple[str, ...], part: str):
+    """The quantity of some tensors; an empty one stands for each that is missing.
+
+    Where one is, then also the names with this part in them that are not the layer's: what may stand there instead.
+    """
+
+    def quantity(a: Answers) -> tuple:
+        found = _tensors(a, "mapped")
+        others = sorted(name for name in found if part in name and name not in (*_PROJECTIONS, *_PARTS.values()))
+        instead = "" if all(name in found for name in names) else ", ".join(others)
+        return *(a[name] if name in found else torch.zeros(0) for name in names), instead
+
+    return quantity
 
 
 def _parts_in_words(names: tuple[str, ...]):
-    def words(got: tuple[Tensor, ...]) -> str:
-        missing = [name for name, tensor in zip(names, got, strict=True) if not tensor.numel()]
-        return f"`{missing[0]}` is missing" if missing else "some of them hold other numbers"
+    def words(got: tuple) -> str | None:
+        missing = [name for name, tensor in zip(names, got[:-1], strict=True) if not tensor.numel()]
+        return f"`{missing[0]}` is missing" if missing else None
 
     return words
 
@@ -1632,27 +1722,31 @@ FROM_TORCH = Exercise(
             "the result has your layer's names and no others, for a layer without biases too",
             _names,
             reason=_names_in_words,
+            see=TORCH,
         ),
         Claim(
             "projections",
             1,
             "`w_q`, `w_k` and `w_v` come from torch's fused matrix and bias",
-            _parts(_PROJECTIONS),
+            _parts(_PROJECTIONS, "in_proj_weight"),
             reason=_parts_in_words(_PROJECTIONS),
+            see=TORCH,
         ),
         Claim(
             "maps",
             1,
             "`w_o`, `linear_1` and `linear_2` hold what they held in torch",
-            _parts(_MAPS),
+            _parts(_MAPS, "linear"),
             reason=_parts_in_words(_MAPS),
+            see=TORCH,
         ),
         Claim(
             "norms",
             1,
             "each norm's γ and β stand in the right Add & Norm",
-            _parts(_NORMS),
+            _parts(_NORMS, "norm"),
             reason=_parts_in_words(_NORMS),
+            see=TORCH,
         ),
     ),
     misconceptions=(
@@ -1726,19 +1820,19 @@ def _mean_challenge(seed: int) -> Plan:
         x = x.masked_fill(~counts.unsqueeze(-1), 9.0)
         plan.call("masked_mean", plan.tensor(f"{label}x", x), plan.tensor(f"{label}mask", counts), label=f"{label}mean")
         wide = plan.tensor(f"{label}padding_mask", counts[:, None, None])
-        plan.call("masked_mean", plan.tensor(f"{label}x again", x), wide, label=f"{label}wide mask")
+        plan.call("masked_mean", plan.tensor(f"{label}x_again", x), wide, label=f"{label}wide mask")
 
     counts = lengths_mask([seq, pick(draw, 3, 4), 1], seq)[:, 0, 0]
     counts[1] = counts[1].roll(seq - 5)  # its padding on both sides
     counts[2] = counts[2].roll(2)
     mean_of("", counts)
-    mean_of("one ", torch.arange(seq)[None] % 3 > 0)
-    mean_of("short ", torch.ones(2, 1, dtype=torch.bool))
+    mean_of("one_", torch.arange(seq)[None] % 3 > 0)
+    mean_of("short_", torch.ones(2, 1, dtype=torch.bool))
 
     lengths = torch.tensor([4, 0])
-    mask = plan.tensor("empty mask", torch.arange(5) < lengths.unsqueeze(1))
+    mask = plan.tensor("empty_mask", torch.arange(5) < lengths.unsqueeze(1))
     vectors, upstream = torch.randn(2, 5, d_model, generator=draw), torch.randn(2, d_model, generator=draw)
-    x = plan.tensor("empty x", vectors, requires_grad=True)
+    x = plan.tensor("empty_x", vectors, requires_grad=True)
     mean = plan.call("masked_mean", x, mask, label="empty")
     plan.gradient(mean, upstream, x, label="gradient")
     plan.hidden["linear"] = vectors, upstream
@@ -1746,7 +1840,7 @@ def _mean_challenge(seed: int) -> Plan:
 
 
 def _same_for_both_masks(a: Answers) -> tuple:
-    few = (torch.allclose(a[f"{label} wide mask"], a[f"{label} mean"], atol=1e-4) for label in ("one", "short"))
+    few = (torch.allclose(a[f"{label}_wide mask"], a[f"{label}_mean"], atol=1e-4) for label in ("one", "short"))
     return close(a["wide mask"], a["mean"]), *few
 
 
@@ -1767,9 +1861,19 @@ def _empty_sentence(a: Answers) -> tuple:
 
 
 def _empty_in_words(got: tuple) -> str | None:
-    mean, _, gradient, reached, linear = got
-    wrong = not mean.any() and not gradient.any() and reached and not linear
-    return "beside an empty sentence, the gradient at another one's words is not that of your result" if wrong else None
+    mean, other, gradient, reached, linear = got
+    if mean.any():
+        return "for an empty sentence your result is not zeros"
+    if not other:
+        return "in a batch with an empty sentence, your result for the other sentence is zeros, too"
+    if gradient.any():
+        return "the vectors of an empty sentence get a gradient"
+    if not reached:
+        return "in a batch with an empty sentence, no gradient reaches the other sentence's words"
+    if not linear:
+        gradient = "the gradient that reaches the other sentence's words"
+        return f"in a batch with an empty sentence, {gradient} is not that of your result"
+    return None
 
 
 def _mean(x: Tensor, mask: Tensor, *, count=None, least: int = 1, mistake=lambda mask: mask) -> Tensor:
@@ -1793,7 +1897,8 @@ MASKED_MEAN = Exercise(
             "mean",
             1,
             "the mean of each sentence's words, whatever stands at the padding",
-            lambda a: (a["mean"], a["one mean"], a["short mean"]),
+            lambda a: (a["mean"], a["one_mean"], a["short_mean"]),
+            see=POOLING,
         ),
         Claim(
             "wide_mask",
@@ -1801,6 +1906,7 @@ MASKED_MEAN = Exercise(
             "a padding mask (batch, 1, 1, seq) gives the same as a mask (batch, seq)",
             _same_for_both_masks,
             reason=_wide_mask_in_words,
+            see=POOLING,
         ),
         Claim(
             "empty",
@@ -1808,6 +1914,7 @@ MASKED_MEAN = Exercise(
             "an empty sentence gives zeros and no gradient, never NaN",
             _empty_sentence,
             reason=_empty_in_words,
+            see=POOLING,
         ),
     ),
     misconceptions=(
@@ -1885,8 +1992,20 @@ def _counts_challenge(seed: int) -> Plan:
     plan.name("output_shape", label="shape")
     for label, norm_first in (("post", False), ("pre", True)):
         layers, d_model, d_ff = pick(draw, 3, 9), 6 * pick(draw, 5, 20), pick(draw, 50, 300)
-        plan.call("encoder_parameters", layers, d_model, d_ff, norm_first, label=label)
+        plan.hidden[label] = layers, d_model, d_ff, norm_first
+        plan.call("encoder_parameters", *plan.hidden[label], label=label)
     return plan
+
+
+def _shape_in_words(got: tuple) -> str:
+    right = [one == other for one, other in zip(got, COUNTING.reference["output_shape"], strict=True)]
+    which = f"its {'second' if right[0] else 'first'} number is not right" if any(right) else "neither number is right"
+    return f"`output_shape` is ({', '.join(map(in_figures, got))}): {which}"
+
+
+def _rule_in_words(got: tuple) -> str:
+    sizes, value = next(each for each in got if each[1] != encoder_parameters(*each[0]))
+    return f"`encoder_parameters({', '.join(map(str, sizes))})` gives {in_figures(value)}, which is not right"
 
 
 COUNTING = Exercise(
@@ -1895,24 +2014,37 @@ COUNTING = Exercise(
     challenge=_counts_challenge,
     reference=_counts(),
     claims=(
-        Claim("parameters", 1, "`parameters_of_encoder` is right for ViT-Base's encoder", lambda a: a["parameters"]),
-        Claim("shape", 1, "`output_shape` is right for ViT-Base", lambda a: a["shape"]),
+        Claim(
+            "parameters",
+            1,
+            "`parameters_of_encoder` is right for ViT-Base's encoder",
+            lambda a: a["parameters"],
+            reason=lambda got: f"`parameters_of_encoder` is {in_figures(got)}, which is not right",
+            see=COST,
+        ),
+        Claim(
+            "shape",
+            1,
+            "`output_shape` is right for ViT-Base",
+            lambda a: a["shape"],
+            reason=_shape_in_words,
+            see=PATCHES,
+        ),
         Claim(
             "rule",
             1,
             "`encoder_parameters` is right for other sizes, post-norm and pre-norm",
-            lambda a: (a["post"], a["pre"]),
-            reason=lambda got: (
-                f"yours gives {got[0]} for a post-norm encoder and {got[1]} for a pre-norm one: "
-                "one of the two is not right, or neither"
-            ),
+            lambda a: tuple((a.hidden[label], a[label]) for label in ("post", "pre")),
+            reason=_rule_in_words,
+            see=COST,
         ),
     ),
     misconceptions=(
         Misconception("no_biases", "you left out the biases", COST, _counts(biases=0)),
         Misconception(
             "no_norms",
-            "each of your layers is short by 4·d_model: as many as its two norms hold, or its square maps' biases",
+            "each of your layers is short by 4·d_model: as many as its two norms hold, or its square maps' biases, or "
+            "the bias of the feed-forward network's first map",
             COST,
             _counts(norms=0),
         ),
@@ -2085,6 +2217,7 @@ BUG_HUNT = bug_hunt(
             {"examine": lambda candidate: examine(candidate, real_only=False)},
         ),
     ),
+    see=TESTING,
 )
 
 EXERCISES = (ENCODER_LAYER, ENCODER, TOKEN_ENCODER, PATCH_ENCODER, FROM_TORCH, MASKED_MEAN, COUNTING, BUG_HUNT)

@@ -1499,7 +1499,7 @@ def gelu_derivative(x):
 """,
     ),
     "for three axes only": (
-        "exact tanh derivative unknown",
+        "exact tanh derivative",
         FORMS.replace("def gelu(", "def plain(")
         + SLOPE.replace("def gelu_derivative(", "def slope(")
         + """
