@@ -46,7 +46,9 @@ def difference(got: Any, want: Any, tolerance: float) -> str | None:
 
 def in_figures(value: Any) -> str:
     """A number as a message shows it, a broken one in six figures at most."""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
 
 
 def _first(parts: Iterable[tuple[str, Any, Any]], tolerance: float) -> str | None:

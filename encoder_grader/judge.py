@@ -412,8 +412,8 @@ def quantity_of(claim: Claim, answers: Answers) -> tuple[Any, float]:
 
 
 def _root(reason: str) -> str:
-    """A reason without the call that raised the error: the same error in several calls is said once."""
-    call, raised, error = reason.partition(" raised ")
+    """A reason without the call that raised the error and without where to look: what is the same is said once."""
+    call, _, error = reason.partition(". See ")[0].partition(" raised ")
     return error or call
 
 

@@ -85,6 +85,9 @@ def test_a_factor_is_not_read_off_where_nothing_should_be():
 
 
 def test_what_a_value_is_stands_before_what_is_wrong_with_it():
-    want = {"the rows": WANT, "their number": 3.0}
-    assert difference({"the rows": WANT, "their number": 10 / 3}, want, 1e-4) == "their number: 3.33333 is not right"
-    assert difference({"the rows": WANT * 2, "their number": 1}, want, 1e-4).startswith("the rows: every number is 2")
+    want = {"the rows": WANT, "their number": 3.0, "and more": 1048576}
+    got = {"the rows": WANT, "their number": 10 / 3, "and more": 1}
+    assert difference(got, want, 1e-4) == "their number: 3.33333 is not right"
+    got = {"the rows": WANT, "their number": 3.0, "and more": 1050624.0}
+    assert difference(got, want, 1e-4) == "and more: 1050624 is not right"
+    assert difference(want | {"the rows": WANT * 2}, want, 1e-4).startswith("the rows: every number is 2")
