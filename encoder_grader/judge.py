@@ -19,6 +19,7 @@ from encoder_grader.verdict import Result, Verdict
 
 LONGEST_ERROR = 300  # characters of an error's message
 COARSEST = 0.006  # the largest tolerance for rounding
+NOTHING_MADE = " raised ", " is None (did "  # between a call and what came of it
 MOST_INPUTS = 3  # that a note names
 TOO_COARSE = "your numbers are too coarse to be told from wrong ones: keep the dtype of the input"
 
@@ -412,9 +413,9 @@ def quantity_of(claim: Claim, answers: Answers) -> tuple[Any, float]:
 
 
 def _root(reason: str) -> str:
-    """A reason without the call that raised the error and without where to look: what is the same is said once."""
-    call, _, error = reason.partition(". See ")[0].partition(" raised ")
-    return error or call
+    """A reason without the call that gave it, and without where to look: what is the same is said once."""
+    reason = reason.partition(". See ")[0]
+    return next((end for _, end in (reason.split(does, 1) for does in NOTHING_MADE if does in reason)), reason)
 
 
 def _error_sentence(record: dict) -> str:

@@ -174,13 +174,21 @@ def test_of_several_results_it_is_said_which_one_is_wrong_and_which_is_right():
     assert reasons(verdict)[0] == "double(one) is right, but double(other): every number is 1.5 times what it should be"
 
 
-def test_the_same_error_in_several_calls_is_said_once():
-    def refuse(x):
-        raise ValueError("no")
+def refuse(x):
+    raise ValueError("no")
 
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (refuse, "double(one) raised ValueError: no, in `refuse`, line 2"),
+        (lambda x: None, "double(one) is None (did a `return` get lost?), but should be a tensor"),
+    ],
+)
+def test_the_same_reason_in_several_calls_is_said_once(answer, said):
     plan, claims = two_calls()
-    first, *later = reasons(verdict_on(plan, {"double": double}, {"double": refuse}, claims))
-    assert first == "double(one) raised ValueError: no"
+    first, *later = reasons(verdict_on(plan, {"double": double}, {"double": answer}, claims))
+    assert said.startswith(first)  # the line is that of a learner's cell alone
     assert later == ["for the same reason"] * 2
 
 
