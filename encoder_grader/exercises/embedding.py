@@ -577,8 +577,10 @@ def _patches_challenge(seed: int) -> Plan:
     uneven = torch.rand(1, channels, 3 * patch_size // 2, 2 * patch_size, generator=draw)
     plan.call("image_to_patches", plan.tensor("low_images", uneven), patch_size, label="uneven height")
     plan.call("image_to_patches", plan.tensor("narrow_images", uneven.mT), patch_size, label="uneven width")
-    neither = plan.tensor("odd_images", torch.rand(1, 1, 3 * patch_size // 2, 5 * patch_size // 2, generator=draw))
-    plan.call("image_to_patches", neither, patch_size, label="uneven")
+    odd = torch.rand(1, 1, 3 * patch_size // 2, 5 * patch_size // 2, generator=draw)
+    plan.call("image_to_patches", plan.tensor("odd_images", odd), patch_size, label="uneven")
+    refused = {"uneven height": uneven, "uneven width": uneven.mT, "uneven": odd}
+    plan.hidden["sizes"] = {label: (*images.shape[2:], patch_size) for label, images in refused.items()}
     return plan
 
 
@@ -610,21 +612,26 @@ def _sorted_patches(a: Answers) -> dict:
 
 
 def _errors(right: str, *wrong: str):
-    """The errors that a fitting input (none) and some that do not fit raise."""
-    return lambda a: tuple(a.raises(label) for label in (right, *wrong))
+    """The errors that inputs which do not fit raise, "unnamed" for one that lacks sizes; the call `right` has none."""
+
+    def quantity(a: Answers) -> tuple:
+        if a.raises(right):
+            a[right]  # raises, and says what the error was
+        errors = {label: a.raises(label) for label in wrong}
+        named = {label: a.mentions(label, *map(str, a.hidden["sizes"][label])) for label in wrong}
+        return tuple("unnamed" if errors[it] == "ValueError" and not named[it] else errors[it] for it in wrong)
+
+    return quantity
 
 
 def _other_error(*images: str):
-    """Says what an image that fits raises, or which of the `images` that do not fit raises no ValueError."""
+    """Says which of the `images` that do not fit raises no ValueError, or one that does not name the sizes."""
 
     def in_words(raised: tuple) -> str:
-        fitting, *others = raised
-        if fitting:
-            return f"your code raises {fitting} for an image that fits"
-        image, other = next(
-            (image, other) for image, other in zip(images, others, strict=True) if other != "ValueError"
-        )
-        return f"your code raises {other or 'no error'} for {image}"
+        image, error = next((each, error) for each, error in zip(images, raised, strict=True) if error != "ValueError")
+        if error == "unnamed":
+            return f"your ValueError for {image} does not name all the sizes that are asked for"
+        return f"your code raises {error or 'no error'} for {image}"
 
     return in_words
 
@@ -650,6 +657,12 @@ def _arranged(order: tuple[int, ...]):
         return grid.permute(order).reshape(batch, -1, channels * patch_size**2)
 
     return {"image_to_patches": cut}
+
+
+def _unnamed(images: Tensor, patch_size: int) -> Tensor:
+    if any(side % patch_size for side in images.shape[-2:]):
+        raise ValueError("the image does not divide into patches")
+    return image_to_patches(images, patch_size)
 
 
 def _cut_off(images: Tensor, patch_size: int) -> Tensor:
@@ -699,7 +712,7 @@ IMAGE_TO_PATCHES = Exercise(
         Claim(
             "indivisible",
             1,
-            "an image that does not divide into patches raises a ValueError",
+            "an image that does not divide into patches raises a ValueError that names the sizes",
             _errors("patches", "uneven height", "uneven width", "uneven"),
             reason=_other_error(
                 "an image whose height does not divide",
@@ -751,6 +764,12 @@ IMAGE_TO_PATCHES = Exercise(
             WRONG,
             {"image_to_patches": _cut_off},
         ),
+        Misconception(
+            "unnamed",
+            "your ValueError does not name height, width and `patch_size`",
+            WRONG,
+            {"image_to_patches": _unnamed},
+        ),
     ),
 )
 
@@ -791,6 +810,7 @@ def _patch_challenge(seed: int) -> Plan:
     plan.call(embedding, grey, label="plain output")
     plan.load(embedding, weights(torch.randn(d_model, generator=draw)))  # as after a step of training
     plan.call(embedding, grey, label="plain output again")
+    plan.hidden["sizes"] = {}
     for label, rows, columns in (
         ("tall", side + 1, side),
         ("wide", side, side + 1),
@@ -798,6 +818,7 @@ def _patch_challenge(seed: int) -> Plan:
         ("flat", 1, side**2),  # as many patches as in an image that fits
     ):
         plan.call(embedding, images(label, rows, columns), label=label)
+        plan.hidden["sizes"][label] = rows * patch_size, columns * patch_size
     convolution = plan.call("as_convolution", embedding)
     plan.attribute(convolution, "weight", label="kernel")
     plan.call(convolution, images("square", side, side), label="convolved")
@@ -837,15 +858,16 @@ class _Patches(nn.Module):
         flip=False,
         frozen=False,
         checked=True,
+        named=True,
     ):
         super().__init__()
         self.image_size, self.patch_size, self.bias, self.cut, self.flip = image_size, patch_size, bias, cut, flip
-        self.frozen, self.checked = frozen, checked
+        self.frozen, self.checked, self.named = frozen, checked, named
         self.projection = nn.Linear(channels * patch_size**2, d_model)
 
     def forward(self, images):
         if self.checked and tuple(images.shape[-2:]) != (self.image_size, self.image_size):
-            raise ValueError(f"images of {tuple(images.shape)}")
+            raise ValueError(f"images of {tuple(images.shape)}" if self.named else "images of another size")
         weight, bias = self.projection.weight, self.projection.bias if self.bias else None
         if self.frozen:
             weight, bias = weight.detach(), bias.detach()
@@ -895,7 +917,7 @@ PATCH_EMBEDDING = Exercise(
         Claim(
             "size_checked",
             1,
-            "an image of another size than `image_size` raises a ValueError",
+            "an image of another size than `image_size` raises a ValueError that names its height and width",
             _errors("output", "tall", "wide", "small", "flat"),
             reason=_other_error(
                 "an image that is too high",
@@ -958,6 +980,12 @@ PATCH_EMBEDDING = Exercise(
             "your module takes images of any size that divides: later there are exactly num_patches positions to add",
             COUNTING,
             _patch_module(checked=False),
+        ),
+        Misconception(
+            "unnamed",
+            "your ValueError does not name the image's height and width",
+            COUNTING,
+            _patch_module(named=False),
         ),
         Misconception(
             "stride_1",

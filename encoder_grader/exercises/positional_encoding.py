@@ -591,9 +591,17 @@ class _FixedLength(SinusoidalPositionalEncoding):
         return super().forward(x)
 
 
+def _named(a: Answers, label: str) -> str | None:
+    error = a.raises(label)
+    return "unnamed" if error == "ValueError" and not a.mentions(label, *a.hidden["lengths"][label]) else error
+
+
 def _too_long(a: Answers) -> tuple:
-    """What a sequence of exactly max_len, and longer ones, raise; and which row a longer one's last position got."""
-    raised = tuple(a.raises(label) for label in ("full", "long", "far longer", "long in evaluation"))
+    """What a sequence of exactly max_len, and longer ones, raise; and which row a longer one's last position got.
+
+    A longer one's ValueError is "unnamed" where it does not name both lengths.
+    """
+    raised = a.raises("full"), *(_named(a, label) for label in ("long", "far longer", "long in evaluation"))
     got, rows = a.recording.tensors.get("long"), a.recording.tensors.get("full")
     if got is None or rows is None or got.dim() != 3 or rows.dim() != 3 or got.shape[1] != rows.shape[1] + 1:
         return raised, "nothing"
@@ -618,8 +626,10 @@ def _too_long_in_words(got: tuple) -> str:
         return f"a sequence of exactly max_len raises {full}: it still fits"
     lengths = ("max_len + 1", "2·max_len + 3", "2·max_len + 3")
     for length, error in zip(lengths, long, strict=True):
-        if error not in (None, "ValueError"):
+        if error not in (None, "ValueError", "unnamed"):
             return f"a sequence of {length} positions raises {error} instead of a ValueError"
+    if None not in long and "unnamed" in long:
+        return "your ValueError for a sequence that is too long does not name both lengths"
     if None not in long:
         return f"made without `max_len=`, your module {'refuses 5000' if by_itself[0][0] else 'takes 5001'} positions"
     if row == "nothing":  # it was refused in training
@@ -767,9 +777,11 @@ def _name(label: str, kind: str) -> str:
 
 
 def _length_steps(plan: Plan, module: Ref, max_len: int, d_model: int) -> None:
+    plan.hidden["lengths"] = {}
     for label, seq in (("full", max_len), ("long", max_len + 1), ("far longer", 2 * max_len + 3)):
         zeros = plan.tensor(_name(label, "zeros"), torch.zeros(2, seq, d_model))
         plan.call(module, zeros, label=label)
+        plan.hidden["lengths"][label] = plan.hidden["lengths"]["long in evaluation"] = str(seq), str(max_len)
     plan.train(module, False)
     plan.call(module, zeros, label="long in evaluation")
 
@@ -927,8 +939,10 @@ class _Adds(nn.Module):
 
     def forward(self, x):
         seq = x.shape[1]
+        if self.long == "unnamed" and seq > self.max_len:
+            raise ValueError("the sequence is too long")
         if self.long is None and seq > self.max_len or self.long == "full refused" and seq >= self.max_len:
-            raise ValueError(f"{seq}")
+            raise ValueError(f"{seq} positions, max_len={self.max_len}")
         table = self.table[: self.max_len]
         if self.long in ("clamped", "wrapped") and seq > self.max_len:
             place = torch.arange(seq)
@@ -992,7 +1006,7 @@ SINUSOIDAL_MODULE = Exercise(
         Claim(
             "too_long",
             1,
-            "a sequence longer than max_len raises a ValueError, one of exactly max_len does not",
+            "a sequence longer than max_len raises a ValueError that names both lengths, one of exactly max_len none",
             _too_long_by_itself,
             reason=_too_long_in_words,
             see=MODULE,
@@ -1076,6 +1090,7 @@ SINUSOIDAL_MODULE = Exercise(
             _adds(long="unchecked"),
         ),
         Misconception("full_refused", "you refuse a sequence of exactly max_len", MODULE, _adds(long="full refused")),
+        Misconception("unnamed", "your ValueError does not name both lengths", MODULE, _adds(long="unnamed")),
         Misconception(
             "clamped", "positions beyond the table silently share its last row", WRONG, _adds(long="clamped")
         ),
@@ -1236,7 +1251,7 @@ LEARNED_ENCODING = Exercise(
         Claim(
             "too_long",
             1,
-            "a sequence longer than max_len raises a ValueError, one of exactly max_len does not",
+            "a sequence longer than max_len raises a ValueError that names both lengths, one of exactly max_len none",
             _too_long,
             reason=_too_long_in_words,
             see=LEARNED,
@@ -1304,6 +1319,7 @@ LEARNED_ENCODING = Exercise(
         Misconception(
             "full_refused", "you refuse a sequence of exactly max_len", LEARNED, _learns(long="full refused")
         ),
+        Misconception("unnamed", "your ValueError does not name both lengths", LEARNED, _learns(long="unnamed")),
         Misconception(
             "dropout_on_table",
             "your dropout falls on the table alone: it belongs on the sum",

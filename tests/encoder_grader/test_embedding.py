@@ -134,6 +134,7 @@ COST = {
         "interleaved": {"patches", "grid_order", "inner_order"},
         "channels_apart": {"patches", "grid_order", "inner_order"},
         "cut_off": {"indivisible"},
+        "unnamed": {"indivisible"},
     },
     "patch_embedding": {
         "no_bias": {"projected"},
@@ -143,6 +144,7 @@ COST = {
         "transposed_output": {"projected", "output"},
         "detached": {"gradients"},
         "any_size": {"size_checked"},
+        "unnamed": {"size_checked"},
         "stride_1": {"convolution"},
         "kernel_transposed": {"convolution"},
         "kernel_channels_last": {"convolution"},
@@ -234,6 +236,23 @@ def test_calling_what_is_to_be_written_costs_the_claims_that_rest_on_it_and_is_s
     outcome = verdict("one_hot_lookup", **reference | {"one_hot": calls_it})
     assert {result.claim for result in outcome.results if not result.holds} == {"one_hot"}
     assert "your code calls `one_hot`, which this exercise asks you to write yourself" in str(outcome)
+
+
+def test_the_error_of_an_image_that_fits_is_the_reason_that_no_size_is_checked():
+    source = """
+class PatchEmbedding(nn.Module):
+    def __init__(self, image_size, patch_size, channels, d_model):
+        super().__init__()
+        self.projection = nn.Linear(channels * patch_size**2, d_model)
+
+    def forward(self, images):
+        return self.projection(cut(images))
+"""
+    reference = find("embedding.patch_embedding").reference
+    results = verdict("patch_embedding", source, as_convolution=reference["as_convolution"]).results
+    reasons = {result.claim: result.reason for result in results}
+    assert "NameError: name 'cut' is not defined" in reasons["projected"]
+    assert reasons["size_checked"] == "for the same reason"
 
 
 @pytest.mark.parametrize(

@@ -534,11 +534,15 @@ def image_to_patches(images, patch_size):
     rows = [band.reshape(w // p, b, -1).swapaxes(0, 1) for band in bands]
     return np.stack(rows, 1).reshape(b, -1, c * p * p)
 """,
-    "NumPy, whose reshape raises the error": """
+    "NumPy, whose reshape finds the error": """
 def image_to_patches(images, patch_size):
     x, p = images.numpy(), patch_size
     b, c, h, w = x.shape
-    return x.reshape(b, c, h // p, p, w // p, p).transpose(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p)
+    try:
+        grid = x.reshape(b, c, h // p, p, w // p, p)
+    except ValueError as error:
+        raise ValueError(f"{h}×{w} by {p}") from error
+    return grid.transpose(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p)
 """,
     "a view that is not contiguous": """
 def image_to_patches(images, patch_size):
@@ -661,22 +665,23 @@ def image_to_patches(images, patch_size):
     return torch.cat(grey, dim=-1)
 """,
     "recursion, a band after the other": """
-def image_to_patches(images, patch_size):
+def image_to_patches(images, patch_size, whole=None):
     height, width = images.shape[2:]
+    whole = whole or (height, width)
     if height == 0 or width == 0:
         return images.new_zeros(len(images), 0, images.shape[1] * patch_size**2)
     if height < patch_size or width < patch_size:
-        raise ValueError(f"{height}×{width} are left, which is less than {patch_size}")
+        raise ValueError(f"of {whole}, {height}×{width} are left, which is less than {patch_size}")
     if height > patch_size:
         top, rest = images[:, :, :patch_size], images[:, :, patch_size:]
-        return torch.cat([image_to_patches(top, patch_size), image_to_patches(rest, patch_size)], dim=1)
+        return torch.cat([image_to_patches(part, patch_size, whole) for part in (top, rest)], dim=1)
     first, rest = images[..., :patch_size].flatten(1)[:, None], images[..., patch_size:]
-    return torch.cat([first, image_to_patches(rest, patch_size)], dim=1)
+    return torch.cat([first, image_to_patches(rest, patch_size, whole)], dim=1)
 """,
     "golfed": """
 def image_to_patches(x,p):
  b,c,h,w=x.shape
- if h%p|w%p:raise ValueError(x.shape)
+ if h%p|w%p:raise ValueError(h,w,p)
  return x.view(b,c,h//p,p,-1,p).permute(0,2,4,1,3,5).reshape(b,-1,c*p*p)
 """,
 }
@@ -716,7 +721,7 @@ class PatchEmbedding(nn.Module):
 
     def forward(self, images):
         if images.shape[-1] != self.image_size or images.shape[-2] != self.image_size:
-            raise ValueError("size")
+            raise ValueError(f"{tuple(images.shape)}")
         return self.projection(image_to_patches(images, self.patch_size))
 """
     + AS_CONVOLUTION,
@@ -738,7 +743,7 @@ class PatchEmbedding(nn.Module):
 
     def forward(self, images):
         if images.shape[-2:] != (self.image_size,) * 2:
-            raise ValueError("size")
+            raise ValueError(f"{tuple(images.shape)}")
         return self.projection(images).flatten(2).transpose(1, 2)
 
 def as_convolution(embedding):
@@ -758,7 +763,7 @@ class PatchEmbedding(nn.Module):
 
     def forward(self, images):
         if tuple(images.shape[1:]) != self.size:
-            raise ValueError(self.size)
+            raise ValueError(images.shape, self.size)
         patches = image_to_patches(images, self.patch_size)
         return torch.cat([patches, torch.ones_like(patches[..., :1])], dim=-1) @ self.matrix
 
@@ -856,7 +861,7 @@ class PatchEmbedding(nn.Module):
 
     def forward(self, images):
         if images.shape[-2:].numel() != self.image_size**2 or images.size(-1) != self.image_size:
-            raise ValueError("size")
+            raise ValueError(f"{tuple(images.shape)}")
         return self.projection(image_to_patches(images, self.patch_size))
 
 def as_convolution(embedding):
@@ -876,7 +881,7 @@ class PatchEmbedding(nn.Module):
 
     def forward(self, images):
         if images.shape[-2:] != (self.image_size,) * 2:
-            raise ValueError("size")
+            raise ValueError(f"{tuple(images.shape)}")
         return self.projection(image_to_patches(images, self.patch_size))
 
 def as_convolution(embedding):

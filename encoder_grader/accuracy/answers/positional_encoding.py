@@ -313,7 +313,7 @@ class SinusoidalPositionalEncoding(nn.Module):
     def forward(self, x):
         seq = x.size(1)
         if not seq <= self.pe.size(1):
-            raise ValueError(seq)
+            raise ValueError(f"{seq}, {self.pe.size(1)}")
         return self.dropout(x + self.pe[:, :seq])
 """,
     "a frozen embedding": """
@@ -325,7 +325,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.shape[1] > self.rows.num_embeddings:
-            raise ValueError("too long")
+            raise ValueError(f"{x.shape[1]}, {self.rows.num_embeddings}")
         places = torch.arange(x.shape[1]).to(self.rows.weight.device)
         return self.dropout(x + self.rows(places).unsqueeze(0))
 """,
@@ -341,7 +341,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if len(self.pe) < x.shape[1]:
-            raise TooLong("too long")
+            raise TooLong(f"{x.shape[1]}, {len(self.pe)}")
         y = torch.stack([sequence + self.pe[: x.shape[1]] for sequence in x])
         if self.training and self.dropout:
             y = torch.where(torch.rand(y.shape) < self.dropout, 0, y / (1 - self.dropout))
@@ -401,7 +401,7 @@ class SinusoidalPositionalEncoding(nn.Module):
     def forward(self, x):
         y = x.clone()
         if y.shape[1] > self.max_len:
-            raise ValueError("too long")
+            raise ValueError(f"{y.shape[1]}, {self.max_len}")
         y += self.table[: y.shape[1]].to(y.dtype)
         return self.dropout(y)
 """,
@@ -423,7 +423,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 def refuse_long(module, inputs):
     (x,) = inputs
     if x.shape[1] > module.table.shape[1]:
-        raise ValueError("longer than max_len")
+        raise ValueError(f"{x.shape[1]}, {module.table.shape[1]}")
 
 class SinusoidalPositionalEncoding(nn.Module):
     def __init__(self, d_model, max_len=5000, dropout=0.1):
@@ -460,7 +460,7 @@ class SinusoidalPositionalEncoding(nn.Module):
     def forward(self, x):
         places = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
         if places.shape[1] > self.table.shape[0]:
-            raise ValueError("too long")
+            raise ValueError(f"{places.shape[1]}, {self.table.shape[0]}")
         y = x + nn.functional.embedding(places, self.table)
         if not self.training:
             return y
@@ -481,7 +481,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.shape[1] > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.shape[1]}, {len(self.table)}")
         return self.dropout(x + self.table[None, : x.shape[1]].expand(len(x), -1, -1))
 """,
     "an embedding under another name": """
@@ -493,7 +493,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.shape[1] > self.positions.num_embeddings:
-            raise ValueError("too long")
+            raise ValueError(f"{x.shape[1]}, {self.positions.num_embeddings}")
         return self.dropout(x + self.positions(torch.arange(x.shape[1])))
 """,
     "einsum, with load_reference": """
@@ -509,7 +509,7 @@ class LearnedPositionalEncoding(nn.Module):
     def forward(self, x):
         batch, seq, d_model = x.shape
         if seq > self.table.shape[0]:
-            raise ValueError("too long")
+            raise ValueError(f"{seq}, {self.table.shape[0]}")
         total = torch.einsum("bsd,sd->bsd", x, torch.ones(seq, d_model)) + self.table[:seq]
         return nn.functional.dropout(total, self.p, training=self.training)
 """,
@@ -523,7 +523,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.shape[1] > self.table.shape[0]:
-            raise ValueError("too long")
+            raise ValueError(f"{x.shape[1]}, {self.table.shape[0]}")
         rows = [x[:, p] + self.table[p] for p in range(x.shape[1])]
         return self.dropout(torch.stack(rows, dim=1))
 """,
@@ -556,7 +556,7 @@ class LearnedPositionalEncoding(nn.Module):
     def forward(self, x):
         seq = x.shape[1]
         if seq > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{seq}, {len(self.table)}")
         return self.dropout(x + torch.eye(seq, len(self.table)) @ self.table)
 """,
     "the weight of a linear layer": """
@@ -571,7 +571,7 @@ class LearnedPositionalEncoding(nn.Module):
     def forward(self, x):
         batch, seq, _ = x.shape
         if seq > self.linear.out_features:
-            raise ValueError(f"no row for position {seq - 1}")
+            raise ValueError(f"{seq}, {self.linear.out_features}")
         rows, _ = self.linear.weight.split([seq, self.linear.out_features - seq])
         return self.dropout(x + torch.stack([rows] * batch))
 """,
@@ -594,7 +594,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.shape[1] > self.table.shape[0]:
-            raise ValueError(x.shape[1])
+            raise ValueError(f"{x.shape[1]}, {self.table.shape[0]}")
         return nn.functional.dropout(AddRows.apply(x, self.table), self.p, self.training)
 """,
     "normal numbers by Box and Muller, dropout by hand": """
@@ -622,7 +622,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.shape[1] > self.table.shape[0]:
-            raise ValueError("too long")
+            raise ValueError(f"{x.shape[1]}, {self.table.shape[0]}")
         add = torch.vmap(torch.add, in_dims=(0, None))
         return self.dropout(add(x, self.table[: x.shape[1]]))
 """,
@@ -639,7 +639,7 @@ class LearnedPositionalEncoding(nn.Module):
     def forward(self, x):
         total = torch.zeros_like(x)
         if total.shape[1] > self.table.shape[0]:
-            raise ValueError("too long")
+            raise ValueError(f"{total.shape[1]}, {self.table.shape[0]}")
         total += x
         total += self.table[: x.shape[1]]
         return self.dropout(total)
@@ -1093,7 +1093,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         x *= self.factor
         return self.drop(x + self.rows[: x.size(1)])
 """,
@@ -1109,7 +1109,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return self.drop(x + self.rows[: x.size(1)])
 """,
     ),
@@ -1125,7 +1125,7 @@ class SinusoidalPositionalEncoding(nn.Module):
     def forward(self, x):
         torch.manual_seed(0)
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return self.drop(x + self.rows[: x.size(1)])
 """,
     ),
@@ -1141,7 +1141,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         x = x + self.rows[: x.size(1)]
         if not self.training:
             return x
@@ -1163,7 +1163,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return self.drop(x + self.rows[: x.size(1)])
 """,
     ),
@@ -1178,7 +1178,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if self.training and x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         rows = nn.functional.pad(self.rows, (0, 0, 0, max(0, x.size(1) - len(self.rows))))
         return self.drop(x + rows[: x.size(1)])
 """,
@@ -1194,7 +1194,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         if not self.training:
             x += self.rows[: x.size(1)]
             return x
@@ -1213,7 +1213,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > self.max_len:
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {self.max_len}")
         return self.drop(x + self.rows[: x.size(1)])
 """,
     ),
@@ -1239,7 +1239,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return self.drop(x + self.rows[-x.size(1) :])
 """,
     ),
@@ -1254,7 +1254,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return self.drop(x + 2 * self.rows[: x.size(1)])
 """,
     ),
@@ -1269,7 +1269,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return self.drop(x + self.rows[: x.size(1)]).squeeze(0)
 """,
     ),
@@ -1284,7 +1284,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return self.drop(x[0] + self.rows[: x.size(1)])
 """,
     ),
@@ -1299,7 +1299,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows) + 1:
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return self.drop(x + self.rows[: x.size(1)])
 """,
     ),
@@ -1343,7 +1343,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return self.drop(x + self.rows[: x.size(1)])
 """,
     ),
@@ -1358,7 +1358,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return self.drop(x + self.rows[: x.size(1)])
 """,
     ),
@@ -1373,7 +1373,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return self.drop(self.drop(x) + self.rows[: x.size(1)])
 """,
     ),
@@ -1388,7 +1388,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         whole = nn.functional.dropout(torch.ones(x.shape[:2], device=x.device), self.p, self.training)
         return (x + self.rows[: x.size(1)]) * whole.unsqueeze(-1)
 """,
@@ -1404,7 +1404,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return nn.functional.dropout(x + self.rows[: x.size(1)], self.p, not self.training)
 """,
     ),
@@ -1420,7 +1420,7 @@ class SinusoidalPositionalEncoding(nn.Module):
     @torch.no_grad()
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return self.drop(x + self.rows[: x.size(1)])
 """,
     ),
@@ -1438,7 +1438,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         total = x + self.table[: x.size(1)]
         return self.drop(total) if self.training else total * (1 - self.p)
 """,
@@ -1454,7 +1454,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         return self.drop(x + self.table[: x.size(1)]) if self.training else x
 """,
     ),
@@ -1469,7 +1469,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         torch.manual_seed(0)
         return self.drop(x + self.table[: x.size(1)])
 """,
@@ -1486,7 +1486,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         if self.rows is None:
             self.rows = self.table * 1
         return self.drop(x + self.rows[: x.size(1)])
@@ -1503,7 +1503,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         return self.drop(x + self.table[: x.size(1)])
 """,
     ),
@@ -1518,7 +1518,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         return self.drop(x + self.table[: x.size(1)])
 """,
     ),
@@ -1534,7 +1534,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         return self.drop(x + self.table[: x.size(1)])
 """,
     ),
@@ -1549,7 +1549,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         return self.drop(x + self.table[: x.size(1)])
 """,
     ),
@@ -1579,7 +1579,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > self.rows.num_embeddings:
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {self.rows.num_embeddings}")
         return self.drop(x + self.rows(torch.arange(x.size(1))))
 """,
     ),
@@ -1594,7 +1594,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         rows = self.table[: x.size(1)]
         if rows.requires_grad:
             rows.register_hook(lambda gradient: gradient / len(x))
@@ -1612,7 +1612,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         return self.drop(x + self.table[: x.size(1)].flip(0))
 """,
     ),
@@ -1627,7 +1627,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         return self.drop(x + self.table[: x.size(1)])
 """,
     ),
@@ -1642,7 +1642,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         return self.drop(x + self.table[: x.size(1)])
 """,
     ),
@@ -1657,7 +1657,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         total = x + self.table[: x.size(1)]
         return total * (torch.rand_like(total) > self.p) if self.training else total
 """,
@@ -1673,7 +1673,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         return self.drop(x + self.table[: x.size(1)])
 """,
     ),
@@ -1688,7 +1688,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         return (x + self.table[: x.size(1)]) * self.drop(torch.ones(x.shape[1:]))
 """,
     ),
@@ -1964,7 +1964,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) >= len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return x + self.drop(self.rows[1 : x.size(1) + 1])
 """,
     ("scaled", "no_dropout"): """
@@ -1975,7 +1975,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return x * math.sqrt(x.size(2)) + self.rows[: x.size(1)]
 """,
     ("parameter", "clamped"): """
@@ -2009,7 +2009,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.rows):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.rows)}")
         return nn.functional.dropout(x * self.rows[: x.size(1)], self.p)
 """,
 }
@@ -2023,7 +2023,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         return x + self.table[: x.size(1)]
 """,
     ("default_init", "buffer"): """
@@ -2035,7 +2035,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > self.rows.num_embeddings:
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {self.rows.num_embeddings}")
         return self.drop(x + self.rows.weight.data[: x.size(1)])
 """,
     ("along_batch", "full_refused"): """
@@ -2047,7 +2047,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) >= len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         return self.drop(x + self.table[: x.size(0)].unsqueeze(1))
 """,
     ("std_is_variance", "wrapped"): """
@@ -2069,7 +2069,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def forward(self, x):
         if x.size(1) > len(self.table):
-            raise ValueError("too long")
+            raise ValueError(f"{x.size(1)}, {len(self.table)}")
         return self.drop(x) + self.table[0]
 """,
 }
