@@ -463,7 +463,7 @@ TOKEN_EMBEDDING = Exercise(
         Claim(
             "padding_is_zero",
             1,
-            "the padding row starts as zero, and no other row does; with `pad_id=None` no row does",
+            "the padding comes out as zero from the start, and no other word does; with `pad_id=None` no word does",
             _zero_rows,
             reason=_zero_rows_in_words,
             see=PADDING,
@@ -542,7 +542,7 @@ TOKEN_EMBEDDING = Exercise(
         ),
         Misconception(
             "padding_row_learns",
-            "the padding row starts as zero, but it gets a gradient and will not stay so",
+            "the padding comes out as zero at first, but its row gets a gradient and will not stay so",
             PADDING,
             _tokens(learns=lambda pad_id: True),
         ),
