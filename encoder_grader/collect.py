@@ -213,7 +213,9 @@ class _Runner:
         if of.shape != upstream.shape:
             shapes = f"{tuple(of.shape)}, but should have {tuple(upstream.shape)}"
             raise Fault("shape", f"{step['says']} cannot be taken: the result has shape {shapes}")
-        if not of.requires_grad or not all(w.requires_grad for w in wrt):
+        if of.requires_grad and not all(w.requires_grad for w in wrt):
+            raise Fault("gradient", f"{step['says']} cannot be taken: that asks for no gradient (a buffer, or frozen)")
+        if not of.requires_grad:
             raise Fault(
                 "gradient",
                 f"{step['says']} cannot be taken: the result is cut off from autograd (by a detach, a no_grad, NumPy, "

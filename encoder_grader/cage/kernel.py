@@ -4,6 +4,7 @@ So no folder of the host has to be open for writing. Runs as `python -s -P kerne
 LISTENERS is JSON: the address of each channel → the number of its listening socket.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -79,16 +80,43 @@ def bounded_session(app):
     return BoundedSession(parent=app)
 
 
+def bounded_stream():
+    """What a kernel makes its stdout and stderr of: a loop that prints faster than it is sent fills no memory."""
+    from ipykernel.iostream import OutStream
+
+    class BoundedStream(OutStream):
+        waiting = 0  # characters that are still to be sent
+
+        def write(self, string):
+            room = LONGEST - self.waiting
+            if not isinstance(string, str) or len(string) <= room:
+                self.waiting += len(string)
+                return super().write(string)
+            if room > 0:
+                super().write(string[:room])
+                self.waiting = LONGEST
+            return len(string)
+
+        def _rotate_buffers(self):
+            self.waiting = 0
+            return super()._rotate_buffers()
+
+    return BoundedStream
+
+
 def main(connection_file: str, listeners: dict[str, int]) -> None:
     forget_editable_installs()
     take_font_list(Path(connection_file).parent)
     take_listeners(listeners)
+    from ipykernel import iostream
     from ipykernel.kernelapp import IPKernelApp
 
+    iostream.OutStream = bounded_stream()  # the kernel asks for it by this name
     sys.argv[1:] = []
     app = IPKernelApp.instance()
     app.session = bounded_session(app)
     app.initialize(["-f", connection_file, "--HistoryManager.enabled=False"])
+    app.shell._tee = lambda channel: contextlib.nullcontext()  # else IPython keeps all that is ever printed
     app.debug_shell_socket.close()  # for a debugger; it would look for the shell's address on the host for ever
     app.start()
 

@@ -727,7 +727,7 @@ LAYER_NORM_MODULE = Exercise(
     misconceptions=(
         Misconception(
             "starts_at_zero",
-            "your `gamma` starts at 0, so that the module's output is 0",
+            "your `gamma` starts at 0: what multiplies has to start at 1 to change nothing",
             STEP_4,
             _module(start=(0.0, 0.0)),
         ),

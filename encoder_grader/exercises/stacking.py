@@ -475,7 +475,7 @@ ENCODER_LAYER = Exercise(
         ),
         Misconception(
             "default_dropout",
-            "you do not pass `dropout` on: Add & Norm and the feed-forward network then take their own default",
+            "not every part of your layer gets `dropout`: a part that does not get it takes its own default",
             DROPOUT,
             _layer(weights=lambda p: 0.0, inner=lambda p: 0.1, outer=lambda p: 0.1),
         ),
