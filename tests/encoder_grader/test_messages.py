@@ -143,6 +143,25 @@ def test_a_parameter_that_is_missing_is_advised_on():
     assert "load_reference" not in reason(Crowded)  # which nobody would call
 
 
+def test_what_asks_for_no_gradient_is_not_called_cut_off():
+    class Scale(nn.Module):
+        def __init__(self, learns):
+            super().__init__()
+            self.factor = nn.Parameter(torch.ones(3))
+            self.offset = nn.Parameter(torch.zeros(3), requires_grad=learns)
+
+        def forward(self, x):
+            return x * self.factor + self.offset
+
+    plan = Plan()
+    module = plan.call("Scale")
+    output = plan.call(module, torch.ones(2, 3))
+    plan.gradient(output, torch.ones(2, 3), plan.parameter(module, "offset", (3,)), label="gradient")
+    claims = (Claim("gradient", 1, "the offset learns", lambda a: a["gradient"]),)
+    (reason,) = reasons(verdict_on(plan, {"Scale": lambda: Scale(True)}, {"Scale": lambda: Scale(False)}, claims))
+    assert "with respect to `offset` cannot be taken: that asks for no gradient (a buffer, or frozen)" in reason
+
+
 # --- what is said, and how often ---
 
 
