@@ -213,14 +213,14 @@ class _Runner:
         if of.shape != upstream.shape:
             shapes = f"{tuple(of.shape)}, but should have {tuple(upstream.shape)}"
             raise Fault("shape", f"{step['says']} cannot be taken: the result has shape {shapes}")
-        if of.requires_grad and not all(w.requires_grad for w in wrt):
-            raise Fault("gradient", f"{step['says']} cannot be taken: that asks for no gradient (a buffer, or frozen)")
         if not of.requires_grad:
             raise Fault(
                 "gradient",
                 f"{step['says']} cannot be taken: the result is cut off from autograd (by a detach, a no_grad, NumPy, "
                 "a fresh tensor, or a parameter that is frozen or has no part in it)",
             )
+        if not all(w.requires_grad for w in wrt):
+            raise Fault("gradient", f"{step['says']} cannot be taken: that asks for no gradient (a buffer, or frozen)")
         total = (of * upstream.to(of.dtype)).sum()
         if not all(w.is_leaf for w in wrt):
             found = torch.autograd.grad(total, wrt, retain_graph=True, allow_unused=True)

@@ -6,6 +6,7 @@ Runs in the grader's process. It sees an answer only as a `Recording`: numbers a
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -372,6 +373,11 @@ class Judge:
         if difference(theirs, self.wanted(claim), claim.tolerance) is None:
             return False
         return difference(ours, theirs, tolerance) is None
+
+
+def named(*labels: str) -> Callable[[Answers], dict]:
+    """The quantity of several results that messages know by their labels: "`num_parameters`: 7 is not right"."""
+    return lambda answers: {f"`{label}`": answers[label] for label in labels}
 
 
 def judge(exercise: Exercise, plan: Plan, recording: Recording) -> Verdict:

@@ -47,6 +47,7 @@ class Plan:
         self.watch = list(watch)
         self.given: dict[str, Callable] = {}
         self.hidden: dict = {}
+        self._subjects: list[str] = []  # each step in words, without its mode and how often it is looked at
         self._looked_at = Counter()  # how often a call of these words is one that a claim looks at
         self._modes: list[tuple[int, str]] = []  # which module was put into which mode, and the results made in it
         self._passed: dict[int, tuple[Tensor, Ref]] = {}  # by id, the tensors passed to a call directly
@@ -78,7 +79,7 @@ class Plan:
         mode = self._mode(target)
         fields = {"target": target, "args": list(args), "kwargs": kwargs}
         encoded = {name: self._encode(value) for name, value in fields.items()}
-        result = self._add("call", f"{self._subject(target)}({', '.join(words)}){mode}", label, **encoded)
+        result = self._add("call", f"{self._subject(target)}({', '.join(words)})", label, mode, **encoded)
         self._modes.append((result.step, mode))
         return result
 
@@ -88,8 +89,8 @@ class Plan:
 
     def item(self, of: Ref, index: "int | str", label: str | None = None) -> Ref:
         """One part of a result that is a tuple, a list or a dict."""
-        says = f"{self._subject(of)}[{index!r}]{self._mode(of)}"
-        return self._add("item", says, label, of=self._encode(of), index=index)
+        says = f"{self._subject(of)}[{index!r}]"
+        return self._add("item", says, label, self._mode(of), of=self._encode(of), index=index)
 
     def load(self, module: Ref, weights: dict[str, Tensor]) -> Ref:
         """Put `weights` into the learner's module: by its `load_reference`, by name, or by unambiguous shape."""
@@ -131,13 +132,15 @@ class Plan:
         """How many numbers of a module learn: those of its parameters that ask for a gradient."""
         return self._add("learned", f"the parameters of {self._subject(module)}", label, module=self._encode(module))
 
-    def _add(self, do: str, says: str, label: str | None, **fields) -> Ref:
+    def _add(self, do: str, subject: str, label: str | None, ending: str = "", **fields) -> Ref:
         if label is not None and any(step["label"] == label for step in self.steps):
             raise ValueError(f"the plan already has a step labelled {label!r}; give each its own label")
+        says = subject + ending
         if label is not None and do in ("call", "item"):
             self._looked_at[says] += 1
             says += f" (call {self._looked_at[says]})" if self._looked_at[says] > 1 else ""
         self.steps.append({"do": do, "says": says, "label": label, **fields})
+        self._subjects.append(subject)
         return Ref(len(self.steps) - 1)
 
     def _encode(self, value):
@@ -181,11 +184,8 @@ class Plan:
 
     def _subject(self, ref: Ref) -> str:
         """How a result reads as the subject of a sentence: what would be long without what its brackets hold."""
-        step = self.steps[ref.step]
-        says = re.sub(r"( in training| in evaluation)?( \(call \d+\))?$", "", step["says"])
-        while len(says) > LONGEST_SUBJECT:
-            shorter = re.sub(r"\((?!…\))([^()]|\(…\))*\)", "(…)", says, count=1)  # the first that holds no other
-            if shorter == says:
-                break
-            says = shorter
-        return says
+        subject, shorter = "", self._subjects[ref.step]
+        while len(shorter) > LONGEST_SUBJECT and shorter != subject:
+            subject = shorter
+            shorter = re.sub(r"\((?!…\))([^()]|\(…\))*\)", "(…)", subject, count=1)  # the first that holds no other
+        return shorter

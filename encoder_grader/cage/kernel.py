@@ -88,14 +88,12 @@ def bounded_stream():
         waiting = 0  # characters that are still to be sent
 
         def write(self, string):
-            room = LONGEST - self.waiting
-            if not isinstance(string, str) or len(string) <= room:
+            whole = string
+            if isinstance(string, str):  # else the class itself objects
+                string = string[: LONGEST - self.waiting]
                 self.waiting += len(string)
-                return super().write(string)
-            if room > 0:
-                super().write(string[:room])
-                self.waiting = LONGEST
-            return len(string)
+            super().write(string)
+            return len(whole)
 
         def _rotate_buffers(self):
             self.waiting = 0

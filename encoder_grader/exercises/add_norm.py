@@ -7,16 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from encoder_grader.exercise import Claim, Exercise, Misconception
-from encoder_grader.judge import Answers, CannotJudge
+from encoder_grader.judge import Answers, CannotJudge, named
 from encoder_grader.plan import Plan, Ref, pick
 from encoder_lib.add_norm import AddNorm, LayerNorm, layer_norm
 
 NORM_BUILT_INS = ("layer_norm", "native_layer_norm", "batch_norm", "instance_norm", "group_norm", "rms_norm")
-
-
-def _named(*names: str):
-    """The quantity of several numbers, each said with its name."""
-    return lambda a: {f"`{name}`": a[name] for name in names}
 
 
 def _agreement(one: Tensor, other: Tensor) -> float:
@@ -947,7 +942,7 @@ NORM_AXES = Exercise(
             "counts",
             1,
             "the three numbers are right",
-            _named("layer_norm_means", "batch_norm_means", "tokens_per_mean"),
+            named("layer_norm_means", "batch_norm_means", "tokens_per_mean"),
             see=AXES_SECTION,
         ),
         Claim(
@@ -1690,7 +1685,7 @@ GRADIENT_DEPTH = Exercise(
             "paths",
             1,
             "`num_paths` and `paths_through_two` are right for 24 layers",
-            _named("num_paths", "paths_through_two"),
+            named("num_paths", "paths_through_two"),
             see=IDENTITY_PATH,
         ),
         Claim(

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from encoder_grader.bug_hunt import Bug, bug_hunt
-from encoder_grader.differences import in_figures
 from encoder_grader.exercise import Claim, Exercise, Misconception
 from encoder_grader.judge import Answers, CannotJudge
 from encoder_grader.plan import Plan, Ref, pick
@@ -1547,14 +1546,8 @@ def _counts_challenge(seed: int) -> Plan:
 
 
 def _told(*labels: str):
-    """The quantity of several counts, each with what it is the result of: "`num_parameters` is 7, which"."""
-
-    def of(a: Answers) -> tuple:
-        return tuple(
-            f"{a.hidden.get(label, f'`{label}`')} is {in_figures(_whole(a[label]))}, which" for label in labels
-        )
-
-    return of
+    """The quantity of several counts, each with the name or the call that it is the result of."""
+    return lambda a: {a.hidden.get(label, f"`{label}`"): _whole(a[label]) for label in labels}
 
 
 def _whole(count):

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from encoder_grader.differences import distance, in_figures
 from encoder_grader.exercise import Claim, Exercise, Misconception
-from encoder_grader.judge import Answers
+from encoder_grader.judge import Answers, named
 from encoder_grader.plan import Plan, Ref, pick
 from encoder_lib.embedding import PatchEmbedding, TokenEmbedding, image_to_patches
 
@@ -1065,14 +1065,14 @@ SHAPES = Exercise(
             "prediction",
             1,
             "`shape_of_patches` and `shape_of_vectors` are right for the notes' image of 224×224",
-            lambda a: {f"`{name}`": a[name] for name in ("shape_of_patches", "shape_of_vectors")},
+            named("shape_of_patches", "shape_of_vectors"),
             see=COUNTING,
         ),
         Claim(
             "parameters",
             1,
             "`num_parameters` is right for the notes' image",
-            lambda a: {"`num_parameters`": a["num_parameters"]},
+            named("num_parameters"),
             see=COUNTING,
         ),
         Claim(

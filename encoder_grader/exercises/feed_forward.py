@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from encoder_grader.differences import in_figures
 from encoder_grader.exercise import Claim, Exercise, Misconception
-from encoder_grader.judge import Answers
+from encoder_grader.judge import Answers, named
 from encoder_grader.plan import Plan, pick
 from encoder_lib.feed_forward import FeedForward, gelu
 
@@ -46,18 +46,6 @@ def _other_error(raised: tuple) -> str:
     if error == "ValueError" and not named:
         return f"for {value!r} your ValueError does not name the value that is not allowed"
     return f"for {value!r} your code raises {error or 'no error'}: a ValueError is asked for"
-
-
-def _named(*names: str):
-    """The numbers under some names of the notebook, each with its name."""
-    return lambda a: tuple((name, a[name]) for name in names)
-
-
-def _not_right(right: dict):
-    """Says which of some named numbers is not right."""
-    return lambda got: next(
-        f"`{name}` is {in_figures(value)}, which is not right" for name, value in got if value != right[name]
-    )
 
 
 # --- 1. the two maps -------------------------------------------------------------------------------------------------
@@ -995,8 +983,7 @@ COLLAPSE = Exercise(
             "prediction",
             1,
             "`rank_through_2048` and `rank_through_64` are right",
-            _named("rank_through_2048", "rank_through_64"),
-            reason=_not_right(_predicted_ranks(largest_rank)),
+            named("rank_through_2048", "rank_through_64"),
             see=ONE_MAP,
         ),
         Claim("rank", 1, "`largest_rank` is right for any three widths", _ranks, reason=_ranks_in_words, see=ONE_MAP),
@@ -1286,8 +1273,7 @@ COUNTS = Exercise(
             "prediction",
             1,
             "`paper_attention` and `paper_feed_forward` are right for the paper's sizes",
-            _named("paper_attention", "paper_feed_forward"),
-            reason=_not_right(_counted()),
+            named("paper_attention", "paper_feed_forward"),
             see=PARAMETERS,
         ),
         Claim(

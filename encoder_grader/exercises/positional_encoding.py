@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from encoder_grader.differences import distance, in_figures
 from encoder_grader.exercise import Claim, Exercise, Misconception
-from encoder_grader.judge import Answers, CannotJudge
+from encoder_grader.judge import Answers, CannotJudge, named
 from encoder_grader.plan import Plan, Ref, pick
 from encoder_lib.positional_encoding import LearnedPositionalEncoding, SinusoidalPositionalEncoding, sinusoidal_table
 
@@ -1416,7 +1416,7 @@ COUNTS = Exercise(
             "prediction",
             1,
             "`shape_of_table`, `fixed_parameters` and `learned_parameters` are right for the cat",
-            lambda a: {f"`{name}`": a[name] for name in ("shape_of_table", "fixed_parameters", "learned_parameters")},
+            named("shape_of_table", "fixed_parameters", "learned_parameters"),
             see=COUNTING,
         ),
         Claim(

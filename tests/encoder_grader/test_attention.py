@@ -288,3 +288,18 @@ def test_right_candidates_of_the_bug_hunt_keep_to_the_rules_of_attention(candida
         torch.testing.assert_close(result, other, atol=allowed, rtol=allowed)
     gradients = torch.autograd.grad(results[0].sum() + results[1].square().sum(), inputs)
     assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+@pytest.mark.parametrize("factor", [1 + 1e-15, 1 + 1e-7])
+def test_counts_are_exact(factor):
+    """However few of their figures a message shows."""
+    right = find("attention.counts").reference
+
+    def attention_counts(*sizes):
+        shape, *counts = right["attention_counts"](*sizes)
+        return shape, *(count * factor for count in counts)
+
+    verdict = verdict_on("attention.counts", right | {"attention_counts": attention_counts})
+    assert {result.claim for result in verdict.results if not result.holds} == {"bytes", "parameters"}
+    whole = verdict_on("attention.counts", right | {"bytes_of_scores": float(right["bytes_of_scores"])})
+    assert whole.points == whole.maximum
